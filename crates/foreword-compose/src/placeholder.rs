@@ -1,0 +1,1 @@
+//! Placeholders: `{name}` for a known name.

@@ -1,0 +1,1 @@
+//! HTTP shapes: decode, call one operation, encode.

@@ -1,0 +1,230 @@
+//! The settings of the server, section by section. Defaults are what an operator gets who sets nothing.
+//!
+//! Deliberately absent: where values come from. `foreword-cli` merges file, environment and flags.
+
+use std::{net::SocketAddr, time::Duration};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// All sections that the server reads.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// The one source of every URL that a browser sees; may have a path. Derived from the listening address if unset.
+    pub public_base_url: Option<String>,
+    /// Listening, hosts, origins, limits.
+    pub http: HttpConfig,
+    /// Keys.
+    pub auth: AuthConfig,
+    /// How a session is read from a request.
+    pub session: SessionConfig,
+    /// The renderer and its cache.
+    pub render: RenderConfig,
+    /// The delivery tiers.
+    pub delivery: DeliveryConfig,
+    /// Capability links.
+    pub links: LinksConfig,
+}
+
+/// Listening, hosts, origins, limits (`[http]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpConfig {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Host names besides loopback names and the public URL's host.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that may call from a browser; none by default.
+    pub cors_origins: Vec<String>,
+    /// The largest JSON body of `/api`, in bytes.
+    pub api_max_body: usize,
+    /// The largest body of `/mcp`, in bytes.
+    pub mcp_max_body: usize,
+    /// The largest library text of `import` and `compose`, in bytes.
+    pub library_max_body: usize,
+    /// How long reading a request, and work under `/api`, may take, in seconds.
+    pub timeout_seconds: u64,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
+            allowed_hosts: Vec::new(),
+            cors_origins: Vec::new(),
+            api_max_body: 2 << 20,
+            mcp_max_body: 8 << 20,
+            library_max_body: 16 << 20,
+            timeout_seconds: 30,
+        }
+    }
+}
+
+/// Keys (`[auth]`).
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthConfig {
+    /// Keys, merged from all the ways in which they can be given.
+    pub keys: Vec<KeyConfig>,
+}
+
+/// One key.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyConfig {
+    /// What the log calls it.
+    pub name: String,
+    /// The secret.
+    pub key: Secret,
+    /// What it opens.
+    pub role: Role,
+    /// The form of the instructions that holders get; the server's default if unset.
+    #[serde(default)]
+    pub instructions: Option<Form>,
+}
+
+/// What a key opens.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reading and delivery.
+    Api,
+    /// Everything.
+    Admin,
+}
+
+/// A secret: prints as `[redacted]`, and only [`Secret::expose`] gives the value.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `value` from being printed.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("[redacted]")
+    }
+}
+
+/// How a session is read from a request (`[session]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionConfig {
+    /// What happens with requests that name no chat, or any.
+    pub mode: SessionMode,
+    /// Headers that may hold the chat id, the first one that is set wins.
+    pub chat_id_headers: Vec<String>,
+    /// Whether a workspace is refused to requests without an e-mail.
+    pub require_owner: bool,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            mode: SessionMode::Lenient,
+            chat_id_headers: [
+                "X-Chat-Id",
+                "X-OpenWebUI-Chat-Id",
+                "X-Conversation-Id",
+                "X-LibreChat-Conversation-Id",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            require_owner: false,
+        }
+    }
+}
+
+/// What happens with requests that name no chat, or any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionMode {
+    /// No chat id means `default`.
+    #[default]
+    Lenient,
+    /// There is one chat, `default`, whatever a request names.
+    Single,
+    /// A chat id is required.
+    Strict,
+}
+
+/// The renderer and its cache (`[render]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RenderConfig {
+    /// How long a render is kept, in seconds, from its completion.
+    pub ttl: u64,
+    /// How much the cache may hold, in bytes.
+    pub cache_bytes: u64,
+}
+
+impl Default for RenderConfig {
+    fn default() -> Self {
+        Self {
+            ttl: 60,
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+impl RenderConfig {
+    /// How long a render is kept.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        Duration::from_secs(self.ttl)
+    }
+}
+
+/// The delivery tiers (`[delivery]`).
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeliveryConfig {
+    /// The form of MCP instructions where neither route nor key says otherwise.
+    pub instructions: Form,
+}
+
+/// The forms in which a prompt can be had, each complete in itself and true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// The rendered text.
+    #[default]
+    Full,
+    /// At most 2,000 UTF-16 code units.
+    Brief,
+    /// At most 512 UTF-16 code units.
+    Hint,
+    /// The full text without anything of a session.
+    Neutral,
+}
+
+/// Capability links (`[links]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LinksConfig {
+    /// How long an epoch lasts, in seconds; links of this epoch and the one before are valid.
+    pub epoch: u64,
+}
+
+impl Default for LinksConfig {
+    fn default() -> Self {
+        Self {
+            epoch: 7 * 24 * 60 * 60,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Offers Foreword over MCP, REST and pages.
+//!
+//! Who opens only `router.rs` and `operations/` knows the product. Deliberately absent: the choice of backends and
+//! reading the environment (`foreword-cli` does both).
+
+pub mod app;
+pub mod auth;
+pub mod config;
+pub mod error;
+pub mod links;
+pub mod metrics;
+pub mod operations;
+pub mod render;
+pub mod router;
+pub mod session;
+
+mod api;
+mod mcp;
+mod middleware;
+
+pub use app::{App, AppParts};
+pub use config::ServerConfig;
+pub use router::router;
+pub use session::{ChatId, Session};

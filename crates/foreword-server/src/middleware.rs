@@ -1,0 +1,1 @@
+//! The stack that every request passes, in order, with reasons.

@@ -1,0 +1,3 @@
+//! What can be done. Names neither axum nor rmcp: REST, MCP and the CLI share it.
+
+pub mod prompts;
