@@ -1,11 +1,28 @@
-//! Changes to a library, as functions from one draft to the next.
+//! Changes to a library, as functions from a library to the next draft.
 //!
 //! An [`Edit`] can be applied again to a newer library, so that a change of the file behind our back is merged rather
-//! than overwritten. Preconditions (`If-Match`) are part of the function for the same reason.
+//! than overwritten. Preconditions (`If-Match`) are part of the function for the same reason. The ready-made edits
+//! below are what REST and the command line are made of; each says in words what it does, for the history and the
+//! events. Deliberately absent: whether the resulting library is valid as a whole, which the store checks once for all.
+
+mod places;
+mod profiles;
+mod sections;
+mod texts;
 
 use std::{fmt, sync::Arc};
 
-use foreword_compose::{Fault, Library, LibraryDraft};
+use foreword_compose::{Fault, Library, LibraryDraft, Profile};
+
+pub use places::{PlaceInput, PlacePatch, order_places, patch_place, put_place, remove_place};
+pub use profiles::{
+    ProfileInput, ProfilePatch, create_profile, delete_profile, patch_profile, replace_profile,
+    set_default_profile,
+};
+pub use sections::{
+    SectionInput, SectionPatch, create_section, delete_section, patch_section, replace_section,
+};
+pub use texts::{set_global_prompt, set_variables, set_workspace_guide};
 
 /// The function inside an [`Edit`].
 pub type EditFn = dyn Fn(&Library) -> Result<LibraryDraft, EditError> + Send + Sync;
@@ -30,9 +47,36 @@ impl Edit {
         }
     }
 
+    /// The same edit, done only where `check` finds nothing against it.
+    ///
+    /// The check sees the very library that the edit is applied to, also when the edit is applied again.
+    #[must_use]
+    pub fn checked(
+        self,
+        check: impl Fn(&Library) -> Result<(), EditError> + Send + Sync + 'static,
+    ) -> Self {
+        let Self { what, apply } = self;
+        Self::new(what, move |library| {
+            check(library)?;
+            apply(library)
+        })
+    }
+
     /// The draft that this edit makes of `library`.
     pub fn apply(&self, library: &Library) -> Result<LibraryDraft, EditError> {
         (self.apply)(library)
+    }
+
+    /// An edit that changes a copy of the draft in place.
+    fn in_place(
+        what: String,
+        change: impl Fn(&Library, &mut LibraryDraft) -> Result<(), EditError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(what, move |library| {
+            let mut draft = library.draft().clone();
+            change(library, &mut draft)?;
+            Ok(draft)
+        })
     }
 }
 
@@ -49,7 +93,7 @@ impl fmt::Debug for Edit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     /// The item does not exist.
-    #[error("{kind} `{id}` does not exist")]
+    #[error("{kind} `{id}` does not exist{}", did_you_mean(.nearest.as_deref()))]
     NotFound {
         /// `profile` or `section`.
         kind: &'static str,
@@ -73,7 +117,7 @@ pub enum EditError {
         current: String,
     },
     /// A shared section that profiles use.
-    #[error("section `{id}` is used by {}", profiles.join(", "))]
+    #[error("section `{id}` is used by {}; remove it there first", quoted(.profiles))]
     InUse {
         /// The section's id.
         id: String,
@@ -87,6 +131,73 @@ pub enum EditError {
         id: String,
     },
     /// The change itself is not valid.
-    #[error("the change is not valid")]
+    #[error("the change is not valid: {}", messages(.0))]
     Invalid(Vec<Fault>),
+}
+
+impl EditError {
+    fn not_found<'a>(
+        kind: &'static str,
+        id: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        Self::NotFound {
+            kind,
+            id: id.to_owned(),
+            nearest: nearest(id, known).map(str::to_owned),
+        }
+    }
+
+    fn invalid(pointer: String, code: &'static str, message: String, hint: &str) -> Self {
+        Self::Invalid(vec![Fault {
+            pointer,
+            code,
+            message,
+            hint: Some(hint.to_owned()),
+        }])
+    }
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |id| format!("; did you mean `{id}`?"))
+}
+
+fn quoted(ids: &[String]) -> String {
+    let quoted: Vec<_> = ids.iter().map(|id| format!("`{id}`")).collect();
+    quoted.join(", ")
+}
+
+fn messages(faults: &[Fault]) -> String {
+    let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
+    messages.join("; ")
+}
+
+/// The known id that `id` was probably meant to be.
+fn nearest<'a>(id: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(id, candidate), candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| *distance <= candidate.chars().count().div_ceil(3))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Where the profile `id` stands in the draft.
+fn profile_position(library: &Library, id: &str) -> Result<usize, EditError> {
+    let profiles = &library.draft().profiles;
+    profiles
+        .iter()
+        .position(|profile| profile.id == id)
+        .ok_or_else(|| {
+            EditError::not_found(
+                "profile",
+                id,
+                profiles.iter().map(|profile| profile.id.as_str()),
+            )
+        })
+}
+
+/// The profile `id`.
+fn find_profile<'a>(library: &'a Library, id: &str) -> Result<&'a Profile, EditError> {
+    profile_position(library, id).map(|at| &library.draft().profiles[at])
 }
