@@ -1,12 +1,33 @@
-//! Decides which parts a composition has, in which order, and joins them.
+//! Decides which parts a composition has, and in which order.
+//!
+//! Mistakes of library or request are not errors: they become [`Diagnostic`]s beside the text, so a preview can show
+//! both. The one exception is a profile that does not exist: there is no text that would be right. The work depends on
+//! the texts that are composed, never on how many profiles the library has. Deliberately absent: how the parts become
+//! one text ([`crate::assembly`]), and what is cut where a client has no room for everything.
 
 use std::ops::Range;
 
 use crate::{
+    assembly::{self, Piece},
     diagnostic::Diagnostic,
-    library::{Library, SectionType},
-    request::Request,
+    library::{Library, Profile, ResolvedPlace, SectionType},
+    request::{Request, Trust},
 };
+
+/// Composes the system prompt that `request` asks of `library`.
+///
+/// # Errors
+///
+/// [`ProfileNotFound`] if the request names a profile that the library does not have. All other mistakes are
+/// diagnostics beside the text.
+pub fn compose(library: &Library, request: &Request<'_>) -> Result<Composition, ProfileNotFound> {
+    let profile = choose_profile(library, request.profile_id)?;
+    let composition = match request.system_override {
+        Some(text) if !text.trim().is_empty() => assembly::verbatim(text, library, request),
+        _ => assembly::assemble(&plan(library, profile, request), library, request),
+    };
+    Ok(composition)
+}
 
 /// A system prompt with everything there is to know about it, except its revision (see [`crate::revision`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,18 +132,96 @@ fn known_profiles(known: &[String]) -> String {
     format!("known profiles: {}{rest}", listed.join(", "))
 }
 
-/// Composes the system prompt that `request` asks of `library`.
-///
-/// # Errors
-///
-/// [`ProfileNotFound`] if the request names a profile that the library does not have. All other mistakes are
-/// diagnostics beside the text.
-pub fn compose(_library: &Library, _request: &Request<'_>) -> Result<Composition, ProfileNotFound> {
-    Ok(Composition {
-        text: String::new(),
-        parts: Vec::new(),
-        stable_prefix: 0,
-        unresolved: Vec::new(),
-        diagnostics: Vec::new(),
-    })
+fn choose_profile<'a>(
+    library: &'a Library,
+    id: Option<&str>,
+) -> Result<Option<&'a Profile>, ProfileNotFound> {
+    let Some(id) = id else {
+        return Ok(library.default_profile());
+    };
+    match library.profile(id) {
+        Some(profile) => Ok(Some(profile)),
+        None => Err(ProfileNotFound {
+            id: id.to_owned(),
+            known: library
+                .draft()
+                .profiles
+                .iter()
+                .map(|profile| profile.id.clone())
+                .collect(),
+        }),
+    }
+}
+
+/// The pieces of the composition in order, blank ones too.
+fn plan<'a>(
+    library: &'a Library,
+    profile: Option<&'a Profile>,
+    request: &'a Request<'_>,
+) -> Vec<Piece<'a>> {
+    let global = library
+        .draft()
+        .global_prompt
+        .as_ref()
+        .filter(|global| global.enabled)
+        .map(|global| Piece {
+            source: PartSource::Global,
+            id: "global",
+            name: "Global prompt",
+            section_type: None,
+            text: &global.content,
+            trust: Trust::Library,
+            priority: 0,
+        });
+    let tools = profile
+        .is_none_or(|profile| profile.tools_prompt)
+        .then_some(Piece {
+            source: PartSource::Tools,
+            id: "tools",
+            name: "Tools",
+            section_type: None,
+            text: request.tools_prompt,
+            trust: Trust::Foreign,
+            priority: 0,
+        });
+    let sections = sections_in_order(library, profile)
+        .into_iter()
+        .map(|place| Piece {
+            source: PartSource::Section,
+            id: &place.section.id,
+            name: &place.section.name,
+            section_type: Some(place.section.section_type),
+            text: &place.section.content,
+            trust: Trust::Library,
+            priority: place.priority,
+        });
+    let context = request.context.iter().map(|block| Piece {
+        source: PartSource::Context,
+        id: &block.id,
+        name: &block.name,
+        section_type: None,
+        text: &block.text,
+        trust: block.trust,
+        priority: 0,
+    });
+    global
+        .into_iter()
+        .chain(tools)
+        .chain(sections)
+        .chain(context)
+        .collect()
+}
+
+fn sections_in_order<'a>(
+    library: &'a Library,
+    profile: Option<&'a Profile>,
+) -> Vec<ResolvedPlace<'a>> {
+    let mut places: Vec<_> = profile
+        .into_iter()
+        .flat_map(|profile| library.places(profile))
+        .filter(|place| place.enabled)
+        .collect();
+    // A stable sort: equal orders keep their position in the file.
+    places.sort_by_key(|place| place.order);
+    places
 }

@@ -4,10 +4,13 @@
 //! always give the same [`Composition`]. Deliberately absent: files, network, clock, environment, async. Callers that
 //! want today's date in a prompt pass it in.
 
+mod assembly;
 pub mod compose;
 pub mod diagnostic;
+mod findings;
 pub mod library;
-pub mod placeholder;
+mod nearest;
+mod placeholder;
 pub mod request;
 pub mod revision;
 pub mod tools;

@@ -1,0 +1,10 @@
+//! The crate through its front door: values go in, and everything that comes out is looked at as a whole.
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "expectations are written by a tool, always in this form"
+)]
+
+mod composition;
+mod placeholders;
+mod support;
+mod validation;
