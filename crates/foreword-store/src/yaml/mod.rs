@@ -1,8 +1,40 @@
-//! The library as a YAML file.
+//! The library as a YAML file: pure functions from text to library and from a changed library to a changed text.
+//!
+//! One parse serves both. Deliberately absent: files, watching and history (`yaml_store`), and what makes a library
+//! valid as a whole ([`foreword_compose::validate`]).
+
+mod builtin;
+mod document;
+mod emit;
+mod fields;
+mod nearest;
+mod print;
+mod read;
+mod scalar;
+mod shape;
+mod syntax;
+mod tree;
 
 use std::fmt;
 
 use foreword_compose::Library;
+
+pub use self::{
+    builtin::{BUILTIN, DEFAULT_WORKSPACE_GUIDE},
+    document::{Document, RewriteError},
+    print::print_library,
+};
+
+/// The largest file that is read, in bytes.
+pub const MAX_FILE_BYTES: usize = 16 << 20;
+/// The most that a file may come to once its aliases are followed, in bytes.
+pub const MAX_EXPANDED_BYTES: u64 = 64 << 20;
+/// The most keys and values that a file may have.
+pub const MAX_NODES: usize = 1_000_000;
+/// How deep values may be nested.
+pub const MAX_DEPTH: usize = 64;
+/// The most mistakes that are reported of one file.
+pub const MAX_ERRORS: usize = 500;
 
 /// One mistake in a library file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +53,24 @@ pub struct LoadError {
     pub hint: Option<String>,
 }
 
+impl LoadError {
+    fn new((line, column): (usize, usize), code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            line,
+            column,
+            pointer: None,
+            code,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}: {}", self.line, self.column, self.message)?;
@@ -36,7 +86,6 @@ impl fmt::Display for LoadError {
 /// # Errors
 ///
 /// Every mistake of the text, in the order of its lines; a syntax error ends the reading, so it is one per text.
-pub fn parse_library(_text: &str) -> Result<Library, Vec<LoadError>> {
-    Ok(Library::new(foreword_compose::LibraryDraft::default())
-        .expect("an empty draft has no faults"))
+pub fn parse_library(text: &str) -> Result<Library, Vec<LoadError>> {
+    document::load(text).map(|(_, library)| library)
 }
