@@ -14,16 +14,20 @@ left_out() {
     exit 77
 }
 
-# Sees to it that program $1 is there, from Debian package $2... where it can be installed.
+# Sees to it that program $1 is there, from Debian packages $2... where they can be installed.
 need_program() {
     local program=$1
     shift
-    command -v "$program" >/dev/null && return
-    if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-        echo "installing $*" >&2
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"; } >&2 || true
-    fi
-    command -v "$program" >/dev/null || left_out "\`$program\` is missing and could not be installed (Debian: $*)"
+    command -v "$program" >/dev/null || install_debian "$@"
+    command -v "$program" >/dev/null || left_out "$program is missing and could not be installed (Debian: $*)"
+}
+
+# Installs Debian packages if that is possible; whoever calls looks at what came of it.
+install_debian() {
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || return 0
+    echo "installing $*" >&2
+    apt-get update -q >&2 || true
+    DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >&2 || true
 }
 
 # Sees to it that every crate of Cargo.lock is on this machine.
@@ -39,7 +43,8 @@ need_python_environment() {
     need_program python3 python3
     environment=$cache/python-$(basename "$lock" .txt)-$( (python3 --version && cat "$lock") | digest)
     [[ -e $environment/complete ]] && return
-    python3 -c 'import ensurepip, venv' 2>/dev/null || need_program python3-venv python3-venv
+    can_make_environments || install_debian python3-venv
+    can_make_environments || left_out "Python's venv is missing and could not be installed (Debian: python3-venv)"
     echo "installing $lock" >&2
     rm -rf "$environment"
     mkdir -p "$cache"
@@ -47,6 +52,10 @@ need_python_environment() {
     "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
         --requirement "$lock" || left_out "the packages of $lock could not be installed"
     touch "$environment/complete"
+}
+
+can_make_environments() {
+    python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
 # Makes the Node.js environment of the peers unless it is there, and names it in `environment`.
