@@ -16,6 +16,8 @@ import server
 
 EXPECTED_FAILURES = Path(__file__).with_name("conformance")
 REVISIONS = ("2025-11-25", "2026-07-28")
+# Scenarios that came too late to count for their revision, but that pass and must go on passing.
+LATER_SCENARIOS = {"2026-07-28": ("http-header-validation",)}
 
 
 def main() -> int:
@@ -24,28 +26,26 @@ def main() -> int:
     parser.add_argument("--node", type=Path, required=True, help="the installed packages of node/package-lock.json")
     options = parser.parse_args()
 
-    failed = []
+    passed = failed = 0
     # Without a key, as the suite can send none.
     with server.running(options.binary.resolve()) as foreword, tempfile.TemporaryDirectory() as results:
         for revision in REVISIONS:
-            print(f"conformance with {revision}", flush=True)
-            if run_suite(options.node, foreword, revision, Path(results)) != 0:
-                failed.append(revision)
-    print(f"conformance: {len(REVISIONS) - len(failed)} passed, {len(failed)} failed")
+            required = ["--requirements", revision, "--expected-failures", EXPECTED_FAILURES / f"{revision}.yaml"]
+            runs = [required] + [
+                ["--spec-version", revision, "--scenario", scenario] for scenario in LATER_SCENARIOS.get(revision, ())
+            ]
+            for arguments in runs:
+                print("conformance", *arguments, flush=True)
+                status = run_suite(options.node, foreword, [*arguments, "--output-dir", results])
+                passed, failed = (passed, failed + 1) if status else (passed + 1, failed)
+    print(f"conformance: {passed} passed, {failed} failed")
     return 1 if failed else 0
 
 
-def run_suite(node: Path, foreword: server.Foreword, revision: str, results: Path) -> int:
+def run_suite(node: Path, foreword: server.Foreword, arguments: list) -> int:
     packages = node / "node_modules"
-    command = [
-        packages / ".bin/node",
-        packages / "@modelcontextprotocol/conformance/dist/index.js",
-        "server",
-        *("--url", f"{foreword.url}/mcp"),
-        *("--requirements", revision),
-        *("--expected-failures", EXPECTED_FAILURES / f"{revision}.yaml"),
-        *("--output-dir", results / revision),
-    ]
+    suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
+    command = [packages / ".bin/node", suite, "server", "--url", f"{foreword.url}/mcp", *arguments]
     return subprocess.run(command, check=False).returncode
 
 
