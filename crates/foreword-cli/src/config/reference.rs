@@ -1,0 +1,216 @@
+//! The reference page and the JSON schema, made from the same structs and names that are read.
+
+use serde_json::{Value, json};
+
+use super::{
+    Config, environment,
+    names::{FLAGS, NOT_YET, SHORT},
+    shape::{Setting, Shape, Table, root},
+    show::toml,
+};
+
+/// The reference page in Markdown.
+pub(crate) fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let (sections, top): (Vec<_>, Vec<_>) = root()
+        .iter()
+        .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
+    section(&mut page, "Outside of sections", "", top);
+    for (name, setting) in sections {
+        if let Shape::Table(table) = &setting.shape {
+            let heading = format!(
+                "`[{name}]`: {}",
+                lower_first(&sentence(&setting.description))
+            );
+            section(&mut page, &heading, name, table);
+        }
+    }
+    names(&mut page);
+    page
+}
+
+/// The JSON schema of `foreword.toml`, for editors.
+pub(crate) fn schema() -> Value {
+    let mut schema = schemars::schema_for!(Config).to_value();
+    if let Some(definitions) = schema["$defs"].as_object_mut() {
+        definitions.values_mut().for_each(add_file_twins);
+    }
+    schema
+}
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+<!-- Made by `foreword config --reference`; a test keeps it fresh. -->
+
+A value is looked for in this order, and the first place that has it wins:
+
+1. flags of the command line,
+2. the environment: `FOREWORD_SECTION__KEY`, or one of the short names below; an empty variable counts as unset,
+3. `foreword.toml`: the file that `--config` names, else `./foreword.toml`, else
+   `$XDG_CONFIG_HOME/foreword/foreword.toml`,
+4. the default.
+
+`foreword config` prints the values in force and where each comes from; `foreword config --schema` prints the JSON schema
+that is kept in [`foreword.schema.json`](foreword.schema.json). An unknown key, or a variable with `__` that is no
+setting, is an error. Other variables that begin with `FOREWORD_` have no effect and are warned about.
+
+A secret may come from a file: in `foreword.toml` under its key with `_file` at the end, in the environment under its name
+with `_FILE` at the end. Lists in variables are separated by commas, in secret files by commas or lines. Paths are
+relative to the working directory.
+
+While the server runs, SIGHUP reads all this again; `log.level` changes at once, and each other change is logged as
+waiting for a restart. The prompt library needs no signal: it is watched.
+";
+
+fn section<'a>(
+    page: &mut String,
+    heading: &str,
+    parent: &str,
+    settings: impl IntoIterator<Item = (&'a String, &'a Setting)>,
+) {
+    let mut tables = Vec::new();
+    page.push_str(&format!("\n## {heading}\n\n{TABLE_HEAD}"));
+    for (key, setting) in settings {
+        page.push_str(&row(&super::join(parent, key), key, setting));
+        if let Shape::Tables(table) = &setting.shape {
+            tables.push((key, table));
+        }
+    }
+    for (key, table) in tables {
+        page.push_str(&format!(
+            "\nEach `[[{}]]`:\n\n{ITEM_HEAD}",
+            super::join(parent, key)
+        ));
+        item_rows(page, table);
+    }
+}
+
+const TABLE_HEAD: &str = "| Key | Default | Environment | Meaning |\n|---|---|---|---|\n";
+const ITEM_HEAD: &str = "| Key | Default | Meaning |\n|---|---|---|\n";
+
+fn row(path: &str, key: &str, setting: &Setting) -> String {
+    let mut names: Vec<String> = environment::variables(path, setting)
+        .into_iter()
+        .map(|variable| format!("`{}`", variable.name))
+        .collect();
+    names.extend(
+        FLAGS
+            .iter()
+            .filter(|(_, target)| *target == path)
+            .map(|(flag, _)| format!("flag `{flag}`")),
+    );
+    if names.is_empty() {
+        names.push("only in the file".to_owned());
+    }
+    format!(
+        "| `{key}` | {} | {} | {} |\n",
+        default(setting),
+        names.join("<br>"),
+        meaning(setting)
+    )
+}
+
+fn item_rows(page: &mut String, table: &Table) {
+    for (key, setting) in table {
+        let file = if setting.shape.is_secret() {
+            format!(" or `{key}_file`")
+        } else {
+            String::new()
+        };
+        page.push_str(&format!(
+            "| `{key}`{file} | {} | {} |\n",
+            default(setting),
+            meaning(setting)
+        ));
+    }
+}
+
+fn default(setting: &Setting) -> String {
+    match &setting.default {
+        None => "required".to_owned(),
+        Some(value) => {
+            toml(value).map_or_else(|| "not set".to_owned(), |value| format!("`{value}`"))
+        }
+    }
+}
+
+/// The description, and what each of the words means that may stand there.
+fn meaning(setting: &Setting) -> String {
+    let mut meaning = setting.description.replace('\n', " ");
+    if let Shape::Text { choices } = &setting.shape {
+        for (word, description) in choices {
+            let description = lower_first(&sentence(description));
+            meaning.push_str(&format!("<br>`{word}`: {description}"));
+        }
+    }
+    meaning.replace('|', "\\|")
+}
+
+fn names(page: &mut String) {
+    page.push_str(
+        "\n## Short names\n\nOf one setting's names the first that is set wins, the full name before all.\n\n\
+         | Variable | Setting |\n|---|---|\n",
+    );
+    for short in SHORT {
+        let words: Vec<String> = short
+            .words
+            .iter()
+            .map(|(word, meaning)| format!("`{word}` means `{meaning}`"))
+            .collect();
+        let words = if words.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", words.join(", "))
+        };
+        page.push_str(&format!("| `{}` | `{}`{words} |\n", short.name, short.path));
+    }
+    page.push_str("\nKnown, and answered with a warning for now:\n\n| Variable | Why it has no effect |\n|---|---|\n");
+    for (name, reason) in NOT_YET {
+        page.push_str(&format!("| `{name}` | {reason} |\n"));
+    }
+}
+
+/// Lets each secret of an object come from a file too.
+fn add_file_twins(object: &mut Value) {
+    let Some(properties) = object["properties"].as_object_mut() else {
+        return;
+    };
+    let secrets: Vec<String> = properties
+        .iter()
+        .filter(|(_, schema)| schema["$ref"] == SECRET || schema["items"]["$ref"] == SECRET)
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in &secrets {
+        let twin = json!({ "type": "string", "description": format!("The path of a file that holds `{key}`.") });
+        properties.insert(format!("{key}_file"), twin);
+    }
+    let Some(required) = object["required"].as_array_mut() else {
+        return;
+    };
+    let (either, required): (Vec<Value>, Vec<Value>) = std::mem::take(required)
+        .into_iter()
+        .partition(|key| secrets.iter().any(|secret| key == secret));
+    object["required"] = required.into();
+    if let Some(Value::String(key)) = either.into_iter().next() {
+        let twin = format!("{key}_file");
+        object["oneOf"] = json!([{ "required": [key] }, { "required": [twin] }]);
+    }
+}
+
+const SECRET: &str = "#/$defs/Secret";
+
+fn sentence(text: &str) -> String {
+    let first = text.split("\n\n").next().unwrap_or(text).replace('\n', " ");
+    first.strip_suffix('.').unwrap_or(&first).to_owned()
+}
+
+fn lower_first(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) if !characters.as_str().starts_with(char::is_uppercase) => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
