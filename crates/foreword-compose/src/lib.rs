@@ -8,7 +8,9 @@ mod assembly;
 pub mod compose;
 pub mod diagnostic;
 mod findings;
+mod foreign;
 pub mod library;
+pub mod lint;
 mod nearest;
 mod placeholder;
 pub mod request;
@@ -22,6 +24,7 @@ pub use library::{
     GlobalPrompt, Library, LibraryDraft, Place, Profile, ResolvedPlace, Section, SectionType,
     SharedSection, WorkspaceGuide,
 };
+pub use lint::lint;
 pub use request::{ContextBlock, Request, SessionName, SessionValues, Trust};
 pub use revision::revision;
 pub use tools::{Tool, ToolServer, ToolsPrompt, ToolsPromptOptions, tools_prompt};

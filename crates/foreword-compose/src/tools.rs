@@ -1,6 +1,42 @@
-//! The tools prompt: what the connected MCP servers offer, as Markdown.
+//! Decides what the tools prompt says: which tools there are, on which server, and how each is called.
+//!
+//! Markdown, the same bytes for the same tools in any order. The words of the servers are quoted, indented below their
+//! item and bounded, so they cannot pass for ours; what is left out is counted. Deliberately absent: where the tools
+//! come from, and which of them a session may call.
+
+mod schema;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+
+use crate::foreign::{cleaned, code, one_line};
+
+/// The longest description that is shown whole, in bytes.
+pub const MAX_DESCRIPTION: usize = 2 * 1024;
+
+/// The longest instructions of a server that are shown whole, in bytes.
+pub const MAX_INSTRUCTIONS: usize = 4 * 1024;
+
+/// The longest tools prompt, in bytes; tools that do not fit are counted only.
+pub const MAX_TOOLS_PROMPT: usize = 64 * 1024;
+
+/// Makes the tools prompt. The same tools in any order give the same bytes.
+#[must_use]
+pub fn tools_prompt(servers: &[ToolServer], options: ToolsPromptOptions) -> ToolsPrompt {
+    let total = servers.iter().map(|server| server.tools.len()).sum();
+    if total == 0 {
+        return ToolsPrompt::default();
+    }
+    let wanted = options.max_tools.unwrap_or(total);
+    let room = MAX_TOOLS_PROMPT - introduction(total, total).len() - COUNT_ROOM;
+    let (body, shown) = list(servers, options, wanted, room);
+    ToolsPrompt {
+        text: introduction(shown, total) + &body,
+        total,
+        shown,
+    }
+}
 
 /// The tools of one connected server.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +92,124 @@ pub struct ToolsPrompt {
     pub shown: usize,
 }
 
-/// Makes the tools prompt. The same tools in any order give the same bytes.
-#[must_use]
-pub fn tools_prompt(_servers: &[ToolServer], _options: ToolsPromptOptions) -> ToolsPrompt {
-    ToolsPrompt::default()
+/// Room for the sentence that counts what is shown.
+const COUNT_ROOM: usize = 80;
+
+fn introduction(shown: usize, total: usize) -> String {
+    let count = if shown < total {
+        format!(" {shown} of {total} tools are shown.")
+    } else {
+        String::new()
+    };
+    format!("## Tools\n\nYou can call the following tools, each by the name in front of it.{count}")
+}
+
+/// The first `wanted` tools in order, as far as they have `room`, and how many these are.
+fn list(
+    servers: &[ToolServer],
+    options: ToolsPromptOptions,
+    wanted: usize,
+    room: usize,
+) -> (String, usize) {
+    let mut body = String::new();
+    let mut shown = 0;
+    for (name, group) in grouped(servers) {
+        // The heading appears with the server's first tool, or not at all.
+        let mut heading = server_heading(name, &group, options);
+        for tool in group.tools {
+            if shown == wanted {
+                return (body, shown);
+            }
+            let entry = tool_entry(tool, options);
+            if body.len() + heading.len() + entry.len() > room {
+                return (body, shown);
+            }
+            body.push_str(&std::mem::take(&mut heading));
+            body.push_str(&entry);
+            shown += 1;
+        }
+    }
+    (body, shown)
+}
+
+/// All that is known of the servers of one name.
+#[derive(Default)]
+struct Group<'a> {
+    instructions: BTreeSet<&'a str>,
+    tools: Vec<&'a Tool>,
+}
+
+fn grouped(servers: &[ToolServer]) -> BTreeMap<&str, Group<'_>> {
+    let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+    for server in servers {
+        let group = groups.entry(&server.name).or_default();
+        group.instructions.extend(server.instructions.as_deref());
+        group.tools.extend(&server.tools);
+    }
+    for group in groups.values_mut() {
+        group.tools.sort_by(|left, right| {
+            let by_words = (&left.name, &left.description).cmp(&(&right.name, &right.description));
+            let schema = |tool: &Tool| tool.input_schema.as_ref().map(Value::to_string);
+            by_words.then_with(|| schema(left).cmp(&schema(right)))
+        });
+    }
+    groups
+}
+
+/// The longest name that is shown whole, in characters.
+const SHOWN_NAME: usize = 128;
+
+fn server_heading(name: &str, group: &Group<'_>, options: ToolsPromptOptions) -> String {
+    let mut heading = format!("\n\n### {}\n", one_line(name, SHOWN_NAME));
+    if options.include_instructions {
+        for instructions in &group.instructions {
+            let instructions = cleaned(instructions, MAX_INSTRUCTIONS);
+            if !instructions.is_empty() {
+                heading.push_str("\nThe server describes itself:\n\n");
+                push_lines(&mut heading, "> ", &instructions);
+            }
+        }
+    }
+    heading
+}
+
+/// How much of a tool's parameters is shown, in bytes, so that one tool cannot take the room of all others.
+const MAX_PARAMETERS: usize = 16 * 1024;
+
+fn tool_entry(tool: &Tool, options: ToolsPromptOptions) -> String {
+    let mut entry = format!("\n- {}", code(&tool.name, SHOWN_NAME));
+    push_description(&mut entry, "  ", tool.description.as_deref());
+    if let Some(schema) = tool
+        .input_schema
+        .as_ref()
+        .filter(|_| options.include_schemas)
+    {
+        schema::push_parameters(&mut entry, schema, MAX_PARAMETERS);
+    }
+    entry
+}
+
+/// Goes on after an item's first words with its description; further lines are indented to stay in the item.
+fn push_description(item: &mut String, indentation: &str, description: Option<&str>) {
+    let description = cleaned(description.unwrap_or_default(), MAX_DESCRIPTION);
+    let mut lines = description.lines();
+    if let Some(first) = lines.next() {
+        item.push_str(": ");
+        item.push_str(first);
+    }
+    for line in lines {
+        item.push('\n');
+        if !line.trim().is_empty() {
+            item.push_str(indentation);
+            item.push_str(line);
+        }
+    }
+}
+
+/// Adds each line of `lines` behind `prefix`.
+fn push_lines(text: &mut String, prefix: &str, lines: &str) {
+    for line in lines.lines() {
+        text.push_str(format!("{prefix}{line}").trim_end());
+        text.push('\n');
+    }
 }

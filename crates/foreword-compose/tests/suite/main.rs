@@ -5,6 +5,8 @@
 )]
 
 mod composition;
+mod linting;
 mod placeholders;
 mod support;
+mod tools_prompt;
 mod validation;
