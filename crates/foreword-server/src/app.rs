@@ -3,8 +3,17 @@
 use std::sync::Arc;
 
 use foreword_store::{Clock, Store};
+use tokio_util::sync::CancellationToken;
 
-use crate::{config::ServerConfig, links::Links, metrics::Metrics, render::Renderer};
+use crate::{
+    auth::Keys,
+    config::ServerConfig,
+    links::Links,
+    metrics::Metrics,
+    middleware::{Hosts, RequestIds},
+    render::Renderer,
+    session::SessionReader,
+};
 
 /// The state shared by all handlers; cheap to clone.
 #[derive(Clone)]
@@ -19,6 +28,11 @@ struct Inner {
     links: Links,
     metrics: Metrics,
     renderer: Renderer,
+    sessions: SessionReader,
+    keys: Keys,
+    hosts: Hosts,
+    request_ids: RequestIds,
+    stopping: CancellationToken,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -54,6 +68,11 @@ impl App {
         );
         Self {
             inner: Arc::new(Inner {
+                sessions: SessionReader::new(&config.session),
+                keys: Keys::new(&config.auth),
+                hosts: Hosts::new(&config, links.public_base_url()),
+                request_ids: RequestIds::new(clock(), &link_key),
+                stopping: CancellationToken::new(),
                 store,
                 config,
                 clock,
@@ -98,5 +117,28 @@ impl App {
     #[must_use]
     pub fn renderer(&self) -> &Renderer {
         &self.inner.renderer
+    }
+    /// Reads sessions from requests.
+    #[must_use]
+    pub fn sessions(&self) -> &SessionReader {
+        &self.inner.sessions
+    }
+
+    /// Cancelled when the server stops: answers that would never end by themselves end then.
+    #[must_use]
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.inner.stopping
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.inner.hosts
+    }
+
+    pub(crate) fn request_ids(&self) -> &RequestIds {
+        &self.inner.request_ids
     }
 }

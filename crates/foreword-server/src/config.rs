@@ -45,6 +45,8 @@ pub struct HttpConfig {
     pub library_max_body: usize,
     /// How long reading a request, and work under `/api`, may take, in seconds.
     pub timeout_seconds: u64,
+    /// How many connections are served at a time; further ones wait to be accepted.
+    pub max_connections: usize,
 }
 
 impl Default for HttpConfig {
@@ -57,7 +59,16 @@ impl Default for HttpConfig {
             mcp_max_body: 8 << 20,
             library_max_body: 16 << 20,
             timeout_seconds: 30,
+            max_connections: 4096,
         }
+    }
+}
+
+impl HttpConfig {
+    /// How long reading a request, and work under `/api`, may take.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds)
     }
 }
 
@@ -67,6 +78,15 @@ impl Default for HttpConfig {
 pub struct AuthConfig {
     /// Keys, merged from all the ways in which they can be given.
     pub keys: Vec<KeyConfig>,
+}
+
+impl AuthConfig {
+    /// The keys that have a value; an empty one is as good as none.
+    pub fn set_keys(&self) -> impl Iterator<Item = &KeyConfig> {
+        self.keys
+            .iter()
+            .filter(|key| !key.key.expose().trim().is_empty())
+    }
 }
 
 /// One key.

@@ -1,9 +1,17 @@
 //! The only place where an error becomes a status.
+//!
+//! Answers say what happened and what to do next; they never hold internals or paths of the host. A cause that only the
+//! operator can act on is logged here, once.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use foreword_compose::{Fault, ProfileNotFound};
+use foreword_store::{EditError, LoadError, StoreError};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
 
-/// An answer of `application/problem+json`.
+use crate::{render::RenderError, session::SessionError};
+
+/// An answer of `application/problem+json` (RFC 9457).
 #[derive(Debug)]
 pub struct ApiError {
     /// The HTTP status.
@@ -15,18 +23,36 @@ pub struct ApiError {
     /// Every fault of a body, with a JSON pointer.
     pub faults: Vec<FaultItem>,
     /// Further members of the problem object.
-    pub extra: serde_json::Map<String, serde_json::Value>,
+    pub extra: Map<String, Value>,
     /// Further headers.
-    pub headers: http::HeaderMap,
+    pub headers: HeaderMap,
 }
 
 /// One fault of a body.
-#[derive(Debug, Clone, serde::Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct FaultItem {
-    /// A JSON pointer to the value.
+    /// A JSON pointer to the value; empty for the whole.
     pub pointer: String,
     /// What is wrong, and what to do.
     pub detail: String,
+    /// The line in a YAML text, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column in a YAML text, in characters from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+impl FaultItem {
+    /// A fault of the value at `pointer`.
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            pointer: pointer.into(),
+            detail: detail.into(),
+            line: None,
+            column: None,
+        }
+    }
 }
 
 impl ApiError {
@@ -37,14 +63,201 @@ impl ApiError {
             code,
             detail: detail.into(),
             faults: Vec::new(),
-            extra: serde_json::Map::new(),
-            headers: http::HeaderMap::new(),
+            extra: Map::new(),
+            headers: HeaderMap::new(),
         }
+    }
+
+    /// The same error with `faults`.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Vec<FaultItem>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// The same error with one more member of the problem object.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// The same error with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// A body that reads as JSON and says something that cannot be: 422 with every fault.
+    #[must_use]
+    pub fn invalid(faults: Vec<FaultItem>) -> Self {
+        let detail = match faults.as_slice() {
+            [only] => only.detail.clone(),
+            faults => format!("the request has {} faults, see `errors`", faults.len()),
+        };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).with_faults(faults)
+    }
+
+    /// A failure that is ours: the cause goes to the log, not to the caller.
+    pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
+        tracing::error!(error = cause, "A request failed inside");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "something went wrong inside; the server's log has the cause under this request's `X-Request-Id`",
+        )
     }
 }
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        self.status.into_response()
+        let mut problem = Map::new();
+        problem.insert("type".to_owned(), "about:blank".into());
+        problem.insert(
+            "title".to_owned(),
+            self.status.canonical_reason().unwrap_or("Error").into(),
+        );
+        problem.insert("status".to_owned(), self.status.as_u16().into());
+        problem.insert("detail".to_owned(), self.detail.into());
+        problem.insert("code".to_owned(), self.code.into());
+        if !self.faults.is_empty() {
+            problem.insert("errors".to_owned(), json!(self.faults));
+        }
+        problem.extend(self.extra);
+        let mut response = (self.status, Value::Object(problem).to_string()).into_response();
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.code(), error.to_string())
+    }
+}
+
+impl From<ProfileNotFound> for ApiError {
+    fn from(error: ProfileNotFound) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "profile_not_found",
+            error.to_string(),
+        )
+        .with("known", error.known)
+    }
+}
+
+impl From<RenderError> for ApiError {
+    fn from(error: RenderError) -> Self {
+        match error {
+            RenderError::ProfileNotFound(error) => error.into(),
+        }
+    }
+}
+
+impl From<EditError> for ApiError {
+    fn from(error: EditError) -> Self {
+        let detail = error.to_string();
+        match error {
+            EditError::NotFound { kind, nearest, .. } => {
+                let code = match kind {
+                    "profile" => "profile_not_found",
+                    "section" => "section_not_found",
+                    _ => "not_found",
+                };
+                let detail = match &nearest {
+                    Some(nearest) => format!("{detail}; did you mean `{nearest}`?"),
+                    None => detail,
+                };
+                Self::new(StatusCode::NOT_FOUND, code, detail)
+            }
+            EditError::AlreadyExists { .. } => {
+                Self::new(StatusCode::CONFLICT, "already_exists", detail)
+            }
+            EditError::Stale { current } => {
+                let error = Self::new(
+                    StatusCode::PRECONDITION_FAILED,
+                    "stale",
+                    format!("{detail}; read it again and repeat the change"),
+                );
+                match HeaderValue::try_from(format!("\"{current}\"")) {
+                    Ok(tag) => error.with_header(header::ETAG, tag),
+                    Err(_) => error,
+                }
+            }
+            EditError::InUse { profiles, .. } => {
+                Self::new(StatusCode::CONFLICT, "section_in_use", detail).with("profiles", profiles)
+            }
+            EditError::IsDefault { .. } => {
+                Self::new(StatusCode::CONFLICT, "default_profile", detail)
+            }
+            EditError::Invalid(faults) => {
+                Self::invalid(faults.into_iter().map(Into::into).collect())
+            }
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let detail = error.to_string();
+        match error {
+            StoreError::Refused(error) => error.into(),
+            StoreError::Broken(errors) => {
+                Self::new(StatusCode::CONFLICT, "library_file_broken", detail)
+                    .with_faults(errors.into_iter().map(Into::into).collect())
+            }
+            StoreError::Invalid(errors) => {
+                Self::invalid(errors.into_iter().map(Into::into).collect())
+            }
+            StoreError::Aliased { anchor } => {
+                Self::new(StatusCode::CONFLICT, "value_is_aliased", detail).with("anchor", anchor)
+            }
+            StoreError::Conflict => Self::new(StatusCode::CONFLICT, "conflict", detail),
+            StoreError::NothingToUndo => Self::new(StatusCode::CONFLICT, "nothing_to_undo", detail),
+            StoreError::Unwritable(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unwritable", detail)
+            }
+            StoreError::Unavailable(cause) => {
+                tracing::error!(
+                    error = &*cause as &dyn std::error::Error,
+                    "The library cannot be stored"
+                );
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "store_unavailable",
+                    format!("{detail}; nothing was changed, try again later"),
+                )
+            }
+        }
+    }
+}
+
+impl From<Fault> for FaultItem {
+    fn from(fault: Fault) -> Self {
+        Self::new(fault.pointer, with_hint(fault.message, fault.hint))
+    }
+}
+
+impl From<LoadError> for FaultItem {
+    fn from(error: LoadError) -> Self {
+        Self {
+            pointer: error.pointer.unwrap_or_default(),
+            detail: with_hint(error.message, error.hint),
+            line: Some(error.line),
+            column: Some(error.column),
+        }
+    }
+}
+
+fn with_hint(message: String, hint: Option<String>) -> String {
+    match hint {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
     }
 }

@@ -12,13 +12,16 @@ pub mod metrics;
 pub mod operations;
 pub mod render;
 pub mod router;
+pub mod serve;
 pub mod session;
 
 mod api;
+mod extract;
 mod mcp;
 mod middleware;
 
 pub use app::{App, AppParts};
 pub use config::ServerConfig;
 pub use router::router;
+pub use serve::serve;
 pub use session::{ChatId, Session};

@@ -1,12 +1,43 @@
 //! Every URL that a browser sees, and the capabilities in them.
+//!
+//! A capability stands in a path as `{chat_id}~{signature}` and opens one chat's outputs for reading: so a link that the
+//! model writes just opens, and guessing a chat id opens nothing. Deliberately absent: where the key is kept.
 
+use std::net::{IpAddr, SocketAddr};
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use foreword_store::Clock;
+use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::Sha256;
+use subtle::{Choice, ConstantTimeEq};
 
-use crate::{config::ServerConfig, session::ChatId};
+use crate::{
+    auth::Keys,
+    config::ServerConfig,
+    session::{ChatId, InvalidChatId},
+};
+
+/// The length of a signature: 22 base64url characters are 132 bits.
+const SIGNATURE_LENGTH: usize = 22;
+
+/// Stands between chat id and signature; chat ids cannot hold it.
+const SEPARATOR: char = '~';
+
+/// How many epochs back a signature is recognised as one of ours that is too old.
+const RECOGNISED_EPOCHS: u64 = 8;
+
+/// What may stand in a path segment as it is.
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// Makes and checks links.
 #[derive(Clone)]
-pub struct Links {}
+pub struct Links {
+    base: String,
+    epoch_seconds: u64,
+    /// None where no keys are set: everything is open then, and links need no capability.
+    signer: Option<Hmac<Sha256>>,
+}
 
 /// The URLs of one chat, with a capability where keys are set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,32 +50,118 @@ pub struct ChatLinks {
     pub preview_url: String,
 }
 
+/// What the chat's place in a path says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linked {
+    /// A chat id alone: a key is needed where keys are set.
+    Bare(ChatId),
+    /// A chat id with a valid capability.
+    Opened(ChatId),
+}
+
+/// Why a link does not open.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The chat id cannot be one.
+    #[error("the chat id is not valid: {0}")]
+    InvalidChatId(#[from] InvalidChatId),
+    /// A signature of ours, of an epoch that is over.
+    #[error("this link has expired; ask in the chat for a fresh one")]
+    Expired,
+    /// Not a signature of ours.
+    #[error("this link is not valid; ask in the chat for a fresh one")]
+    Forged,
+}
+
 impl Links {
     /// Reads the public URL, the epoch and whether keys are set.
     #[must_use]
-    pub fn new(_config: &ServerConfig, _key: [u8; 32]) -> Self {
-        Self {}
+    pub fn new(config: &ServerConfig, key: [u8; 32]) -> Self {
+        let base = match &config.public_base_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => derived_base_url(config.http.listen),
+        };
+        let signer = (!Keys::new(&config.auth).is_empty())
+            .then(|| Hmac::new_from_slice(&key).expect("HMAC takes keys of any length"));
+        Self {
+            base,
+            epoch_seconds: config.links.epoch.max(1),
+            signer,
+        }
     }
 
     /// The epoch at this moment; links change when it does.
     #[must_use]
-    pub fn epoch(&self, _clock: &Clock) -> u64 {
-        0
+    pub fn epoch(&self, clock: &Clock) -> u64 {
+        u64::try_from(clock().as_second()).unwrap_or(0) / self.epoch_seconds
     }
 
     /// The public base URL, without a final slash.
     #[must_use]
     pub fn public_base_url(&self) -> &str {
-        ""
+        &self.base
     }
 
     /// The URLs of one chat.
     #[must_use]
-    pub fn chat(&self, _chat: &ChatId, _epoch: u64) -> ChatLinks {
-        ChatLinks {
-            file_base_url: String::new(),
-            archive_url: String::new(),
-            preview_url: String::new(),
+    pub fn chat(&self, chat: &ChatId, epoch: u64) -> ChatLinks {
+        let base = &self.base;
+        let mut segment = utf8_percent_encode(chat.as_str(), UNRESERVED).to_string();
+        if let Some(signer) = &self.signer {
+            segment.push(SEPARATOR);
+            segment.push_str(&signature(signer, chat, epoch));
         }
+        ChatLinks {
+            file_base_url: format!("{base}/files/{segment}"),
+            archive_url: format!("{base}/files/{segment}/archive"),
+            preview_url: format!("{base}/preview/{segment}"),
+        }
+    }
+
+    /// Reads the chat's place in a path, percent-decoded: `{chat_id}` or `{chat_id}~{signature}`.
+    pub fn read(&self, segment: &str, epoch: u64) -> Result<Linked, LinkError> {
+        let Some((chat, presented)) = segment.split_once(SEPARATOR) else {
+            return Ok(Linked::Bare(ChatId::parse(segment)?));
+        };
+        let chat = ChatId::parse(chat)?;
+        let Some(signer) = &self.signer else {
+            // A link from before the keys were taken away: all is open now.
+            return Ok(Linked::Bare(chat));
+        };
+        let was_signed_in = |past: u64| -> Choice {
+            match epoch.checked_sub(past) {
+                Some(epoch) => signature(signer, &chat, epoch)
+                    .as_bytes()
+                    .ct_eq(presented.as_bytes()),
+                None => Choice::from(0),
+            }
+        };
+        let valid = was_signed_in(0) | was_signed_in(1);
+        let expired = (2..=RECOGNISED_EPOCHS).fold(Choice::from(0), |expired, past| {
+            expired | was_signed_in(past)
+        });
+        match (bool::from(valid), bool::from(expired)) {
+            (true, _) => Ok(Linked::Opened(chat)),
+            (false, true) => Err(LinkError::Expired),
+            (false, false) => Err(LinkError::Forged),
+        }
+    }
+}
+
+fn signature(signer: &Hmac<Sha256>, chat: &ChatId, epoch: u64) -> String {
+    let mut mac = signer.clone();
+    // Neither the scope nor an epoch holds a line break, so no two links sign the same bytes.
+    mac.update(format!("read\n{epoch}\n{chat}").as_bytes());
+    let mut signature = BASE64_URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+    signature.truncate(SIGNATURE_LENGTH);
+    signature
+}
+
+fn derived_base_url(listen: SocketAddr) -> String {
+    let port = listen.port();
+    match listen.ip() {
+        ip if ip.is_unspecified() => format!("http://localhost:{port}"),
+        IpAddr::V4(ip) => format!("http://{ip}:{port}"),
+        IpAddr::V6(ip) => format!("http://[{ip}]:{port}"),
     }
 }

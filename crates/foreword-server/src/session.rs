@@ -1,16 +1,25 @@
-//! A session, read once at the edge: whose chat a request belongs to.
+//! A session: whose chat a request belongs to.
 //!
-//! Inside, a [`ChatId`] is always valid. Deliberately absent: the workspace and its owner.
+//! Inside, a [`ChatId`] is always valid and no value of a session holds a line break; [`SessionReader`] sees to that once,
+//! at the edge. Deliberately absent: the workspace and its owner.
 
-use std::{fmt, sync::Arc};
+mod chat_id;
+mod reader;
+
+use std::sync::Arc;
+
+pub use chat_id::{ChatId, InvalidChatId};
+pub use reader::{SessionError, SessionReader, SessionRequest, SessionSources};
 
 /// One chat of one user, as a request named it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Session {
     /// The chat in force.
     pub chat_id: ChatId,
-    /// Whether the request named it, rather than falling back to `default`.
+    /// Whether the request (or `single` mode) settled the chat, rather than falling back to `default`.
     pub chat_id_given: bool,
+    /// Whether the chat belongs to nobody in particular: `channel:…`, and `default` outside `single` mode.
+    pub shared: bool,
     /// The user's e-mail address, lower-cased.
     pub user_email: Option<Arc<str>>,
     /// The user's name, on one line.
@@ -19,36 +28,11 @@ pub struct Session {
     pub profile_id: Option<Arc<str>>,
 }
 
-/// A checked chat id: lower case, 1–128 characters 0x21–0x7E without `/`, `\`, `~`, not `.`, without `..`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ChatId(Arc<str>);
-
-/// A text that cannot be a chat id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct InvalidChatId {
-    /// What is wrong with it and what is right, without repeating the value.
-    pub reason: String,
-}
-
-impl ChatId {
-    /// The chat of requests that name none.
-    pub const DEFAULT: &'static str = "default";
-
-    /// Trims, lower-cases and checks `text`.
-    pub fn parse(text: &str) -> Result<Self, InvalidChatId> {
-        Ok(Self(text.trim().to_ascii_lowercase().into()))
-    }
-
-    /// The id.
+impl Session {
+    /// The e-mail address that may stand in this chat's prompt and choose its skills: none in a shared chat, whose
+    /// prompt others read too.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ChatId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+    pub fn prompt_email(&self) -> Option<&str> {
+        self.user_email.as_deref().filter(|_| !self.shared)
     }
 }

@@ -1,1 +1,3 @@
 //! HTTP shapes: decode, call one operation, encode.
+
+pub(crate) mod health;

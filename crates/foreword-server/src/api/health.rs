@@ -1,0 +1,74 @@
+//! Whether the server lives, can serve, and what it counted.
+
+use axum::{Json, extract::State, response::IntoResponse};
+use foreword_store::Health;
+use http::{HeaderMap, header};
+use serde::Serialize;
+
+use crate::{app::App, error::FaultItem, metrics};
+
+/// The process lives: what a supervisor asks before it restarts it.
+pub(crate) async fn health() -> impl IntoResponse {
+    Json(Readiness {
+        status: ComponentStatus::Ok,
+        components: None,
+    })
+}
+
+/// Whether prompts can be served. Names and errors are for those who hold a key.
+///
+/// A library whose file is broken is `degraded` and no more: the last good one is served, so no traffic need be sent
+/// elsewhere.
+pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl IntoResponse {
+    let library = match app.store().status().health {
+        Health::Healthy => Component {
+            name: "library",
+            status: ComponentStatus::Ok,
+            errors: Vec::new(),
+        },
+        Health::Degraded(errors) => Component {
+            name: "library",
+            status: ComponentStatus::Degraded,
+            errors: errors.into_iter().map(Into::into).collect(),
+        },
+    };
+    Json(Readiness {
+        status: library.status,
+        components: app.keys().caller(&headers).is_ok().then(|| vec![library]),
+    })
+}
+
+/// The counters, for Prometheus.
+pub(crate) async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
+    (
+        [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)],
+        app.metrics().encode(),
+    )
+}
+
+/// What the probes answer.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Readiness {
+    status: ComponentStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    components: Option<Vec<Component>>,
+}
+
+/// A part of the server that can fail by itself.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct Component {
+    name: &'static str,
+    status: ComponentStatus,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<FaultItem>,
+}
+
+/// How a part is.
+#[derive(Debug, Clone, Copy, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ComponentStatus {
+    /// All is well.
+    Ok,
+    /// It works, with less than it should have.
+    Degraded,
+}

@@ -1,0 +1,228 @@
+//! What handlers take, with refusals that are problems of our own: bodies, queries, path values.
+//!
+//! A body is read whole, within a number of bytes and a time, and only after the caller was let in.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection},
+};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+
+use crate::error::{ApiError, FaultItem};
+
+/// A body that the route's guard has read to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct WholeBody(pub(crate) Bytes);
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// The query; names that `T` does not know are ignored, unless `T` denies unknown fields: then the answer names the
+/// nearest known one.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// The values of the path, percent-decoded once.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
+        require_json(request.headers())?;
+        let body = request.extensions().get::<WholeBody>();
+        let WholeBody(body) =
+            body.expect("every route has a guard in `router.rs` that reads the body");
+        parse_json(body).map(Self)
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(query.as_bytes()));
+        match serde_path_to_error::deserialize(pairs) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(invalid_query(&error)),
+        }
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => Err(ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_path",
+                format!("the path is not valid: {}", error.body_text()),
+            )),
+            Err(error) => Err(ApiError::internal(&error)),
+        }
+    }
+}
+
+/// Reads a body to its end, or refuses it: 413 when it is too large, 408 when it takes too long.
+pub(crate) async fn read_whole(
+    body: Body,
+    max_bytes: usize,
+    time_limit: Duration,
+) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(time_limit, read(body, max_bytes)).await {
+        Ok(result) => result,
+        Err(_) => Err(ApiError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "request_timed_out",
+            format!("the body did not arrive within {} s", time_limit.as_secs()),
+        )),
+    }
+}
+
+/// A body over the limit is still read for a while, without keeping it: a client that is answered and cut off in the
+/// middle of sending would see a broken connection rather than the answer.
+async fn read(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
+    let mut kept = BytesMut::new();
+    let mut received = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| {
+            ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "incomplete_body",
+                "the connection broke before the body was complete",
+            )
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        received = received.saturating_add(data.len());
+        if received <= limit {
+            kept.extend_from_slice(&data);
+        } else {
+            kept = BytesMut::new();
+        }
+        if received > limit.saturating_mul(DISCARDED_BODIES + 1) {
+            break;
+        }
+    }
+    if received <= limit {
+        return Ok(kept.freeze());
+    }
+    Err(ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body_too_large",
+        format!("the body is larger than the {limit} bytes that are read here"),
+    ))
+}
+
+/// How many times the limit is read and thrown away before the connection is cut.
+const DISCARDED_BODIES: usize = 4;
+
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_json = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .map(|value| value.split(';').next().unwrap_or_default().trim())
+        .is_some_and(|essence| {
+            let essence = essence.to_ascii_lowercase();
+            essence == "application/json"
+                || (essence.starts_with("application/") && essence.ends_with("+json"))
+        });
+    if is_json {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "the body must be JSON: send it with `Content-Type: application/json`",
+    ))
+}
+
+/// Broken JSON is 400 with line and column; JSON of the wrong shape is 422 with a pointer.
+pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let pointer = json_pointer(error.path());
+        let error = error.into_inner();
+        if error.is_data() {
+            let detail = with_nearest(&without_position(&error));
+            ApiError::invalid(vec![FaultItem::new(pointer, detail)])
+        } else {
+            broken_json(&error)
+        }
+    })?;
+    deserializer.end().map_err(|error| broken_json(&error))?;
+    Ok(value)
+}
+
+fn broken_json(error: &serde_json::Error) -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_json",
+        format!(
+            "the body is not JSON: {} at line {}, column {}",
+            without_position(error),
+            error.line(),
+            error.column()
+        ),
+    )
+    .with("line", error.line())
+    .with("column", error.column())
+}
+
+/// The message without " at line 1 column 2", which `serde_json` adds.
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    match message.strip_suffix(&position) {
+        Some(message) => message.to_owned(),
+        None => message,
+    }
+}
+
+fn json_pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    path.iter()
+        .map(|segment| match segment {
+            Segment::Seq { index } => format!("/{index}"),
+            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Enum { .. } | Segment::Unknown => String::new(),
+        })
+        .collect()
+}
+
+fn invalid_query(error: &serde_path_to_error::Error<serde_urlencoded::de::Error>) -> ApiError {
+    let message = with_nearest(&error.inner().to_string());
+    let detail = match error.path().to_string().as_str() {
+        "." => format!("the query is not valid: {message}"),
+        parameter => format!("the query parameter `{parameter}` is not valid: {message}"),
+    };
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", detail)
+}
+
+/// Serde lists every known name after an unknown one; the nearest is what the caller wants to read first.
+fn with_nearest(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    let (true, Some(unknown)) = (message.starts_with("unknown "), names.next()) else {
+        return message.to_owned();
+    };
+    let nearest = names
+        .map(|name| (strsim::normalized_damerau_levenshtein(unknown, name), name))
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match nearest {
+        Some((likeness, name)) if likeness >= LIKELY => {
+            format!("{message}; did you mean `{name}`?")
+        }
+        _ => message.to_owned(),
+    }
+}
+
+/// From which likeness on a name is worth suggesting.
+const LIKELY: f64 = 0.5;

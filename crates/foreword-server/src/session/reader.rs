@@ -1,0 +1,353 @@
+//! Reads a session from headers, query, path and `_meta`: one function for every kind of request.
+//!
+//! A source that is blank, or still holds a template that its client failed to fill in, counts as absent. A value that
+//! is there but cannot be right is refused rather than skipped: a fallback to another chat would mix two users' files.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use foreword_compose::library::MAX_ID_LENGTH;
+use http::{HeaderMap, HeaderName};
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+
+use super::{ChatId, InvalidChatId, Session};
+use crate::config::{SessionConfig, SessionMode};
+
+/// The largest length of an e-mail address, in bytes.
+const MAX_EMAIL_LENGTH: usize = 254;
+
+/// The largest length of a user name, in characters; what is longer is cut.
+const MAX_NAME_LENGTH: usize = 200;
+
+/// Reads sessions as the configuration says.
+pub struct SessionReader {
+    mode: SessionMode,
+    chat_in_path: Source<&'static str>,
+    chat_id: Sources,
+    user_email: Sources,
+    user_name: Sources,
+    profile_id: Sources,
+}
+
+/// Where a request may name its session.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionSources<'a> {
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The query as it was sent; none on MCP, where it names no session.
+    pub query: Option<&'a str>,
+    /// The chat id of the path, percent-decoded once.
+    pub path_chat: Option<&'a str>,
+    /// The `_meta` object of an MCP request.
+    pub meta: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> SessionSources<'a> {
+    /// The sources of an HTTP request outside MCP that names no chat in its path.
+    #[must_use]
+    pub fn http(headers: &'a HeaderMap, query: Option<&'a str>) -> Self {
+        Self {
+            headers,
+            query,
+            path_chat: None,
+            meta: None,
+        }
+    }
+}
+
+/// What a request says about its session; in `strict` mode that may be too little for a [`Session`].
+#[derive(Debug, Clone)]
+pub struct SessionRequest {
+    session: Session,
+    missing_header: Option<HeaderName>,
+}
+
+impl SessionRequest {
+    /// The session, where one can be had without naming a chat.
+    pub fn require(self) -> Result<Session, SessionError> {
+        match self.missing_header {
+            None => Ok(self.session),
+            Some(header) => Err(SessionError::ChatIdRequired { header }),
+        }
+    }
+
+    /// What is there whether or not the chat is named: `default` stands in for a chat that is required and missing.
+    #[must_use]
+    pub fn as_given(&self) -> &Session {
+        &self.session
+    }
+}
+
+/// Why a request has no usable session. No message repeats a value, since values may come back in logs and prompts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The chat id cannot be one.
+    #[error("the chat id is not valid: {0}")]
+    InvalidChatId(#[from] InvalidChatId),
+    /// The e-mail address cannot be one.
+    #[error(
+        "the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces and no line breaks"
+    )]
+    InvalidUserEmail,
+    /// The profile id cannot be one.
+    #[error("the profile id is not valid: it has at most {MAX_ID_LENGTH} bytes and no line breaks")]
+    InvalidProfileId,
+    /// A header does not hold text.
+    #[error("the value of the header `{0}` is not UTF-8")]
+    NotText(HeaderName),
+    /// A value of `_meta` is not a text.
+    #[error("the value of `_meta` under `{0}` is not a string")]
+    MetaNotText(&'static str),
+    /// `strict` mode, and the request names no chat.
+    #[error("this server needs a chat id: send the header `{header}`")]
+    ChatIdRequired {
+        /// The header to send.
+        header: HeaderName,
+    },
+}
+
+impl SessionError {
+    /// A stable word for the kind of error, in snake case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidChatId(_) => "invalid_chat_id",
+            Self::InvalidUserEmail => "invalid_user_email",
+            Self::InvalidProfileId => "invalid_profile_id",
+            Self::NotText(_) => "invalid_header",
+            Self::MetaNotText(_) => "invalid_meta",
+            Self::ChatIdRequired { .. } => "chat_id_required",
+        }
+    }
+}
+
+impl SessionReader {
+    /// A reader for `config`. Header names that cannot be any are left out; [`crate::ServerConfig::check`] refuses them.
+    #[must_use]
+    pub fn new(config: &SessionConfig) -> Self {
+        let chat_id_headers: Vec<&str> =
+            config.chat_id_headers.iter().map(String::as_str).collect();
+        Self {
+            mode: config.mode,
+            chat_in_path: Source::new("path"),
+            chat_id: Sources::new(&chat_id_headers, "chat_id", Some("foreword/chat_id")),
+            user_email: Sources::new(
+                &["x-user-email", "x-openwebui-user-email"],
+                "user_email",
+                Some("foreword/user_email"),
+            ),
+            user_name: Sources::new(&["x-user-name", "x-openwebui-user-name"], "user_name", None),
+            profile_id: Sources::new(&["x-profile-id"], "profile_id", Some("foreword/profile_id")),
+        }
+    }
+
+    /// Reads the session of one request.
+    pub fn read(&self, from: SessionSources<'_>) -> Result<SessionRequest, SessionError> {
+        let named = match self.mode {
+            SessionMode::Single => None,
+            SessionMode::Lenient | SessionMode::Strict => self.named_chat(from)?,
+        };
+        let missing_header = (self.mode == SessionMode::Strict && named.is_none())
+            .then(|| self.chat_id.preferred_header());
+        let chat_id_given = named.is_some() || self.mode == SessionMode::Single;
+        let chat_id = named.unwrap_or_else(ChatId::default_chat);
+        let is_default = chat_id.as_str() == ChatId::DEFAULT;
+        let session = Session {
+            shared: chat_id.is_channel() || (is_default && self.mode != SessionMode::Single),
+            chat_id,
+            chat_id_given,
+            user_email: self
+                .user_email
+                .first(from)?
+                .map(|found| email(&found.text))
+                .transpose()?,
+            user_name: self.user_name.first(from)?.and_then(|found| name(&found)),
+            profile_id: self
+                .profile_id
+                .first(from)?
+                .map(|found| profile_id(&found.text))
+                .transpose()?,
+        };
+        Ok(SessionRequest {
+            session,
+            missing_header,
+        })
+    }
+
+    /// All headers that can change a session, for `Vary`.
+    pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        [
+            &self.chat_id,
+            &self.user_email,
+            &self.user_name,
+            &self.profile_id,
+        ]
+        .into_iter()
+        .flat_map(|sources| sources.headers.iter().map(|source| &source.name))
+    }
+
+    fn named_chat(&self, from: SessionSources<'_>) -> Result<Option<ChatId>, SessionError> {
+        let in_path = from
+            .path_chat
+            .filter(|text| self.chat_in_path.accepts(text));
+        let text = match in_path {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.chat_id.first(from)?.map(|found| found.text),
+        };
+        Ok(text.map(|text| ChatId::parse(&text)).transpose()?)
+    }
+}
+
+/// The places where one value may stand, best first: headers, query, `_meta`.
+struct Sources {
+    headers: Vec<Source<HeaderName>>,
+    query: Source<&'static str>,
+    meta: Option<Source<&'static str>>,
+}
+
+/// What was found, and whether it is still percent-encoded where the value is meant to be.
+struct Found<'a> {
+    text: Cow<'a, str>,
+    from_header: bool,
+}
+
+impl Sources {
+    fn new(headers: &[&str], query: &'static str, meta: Option<&'static str>) -> Self {
+        Self {
+            headers: headers
+                .iter()
+                .filter_map(|name| name.parse().ok())
+                .map(Source::new)
+                .collect(),
+            query: Source::new(query),
+            meta: meta.map(Source::new),
+        }
+    }
+
+    /// The first value that counts.
+    fn first<'a>(&self, from: SessionSources<'a>) -> Result<Option<Found<'a>>, SessionError> {
+        for source in &self.headers {
+            let Some(value) = from.headers.get(&source.name) else {
+                continue;
+            };
+            let text = std::str::from_utf8(value.as_bytes())
+                .map_err(|_| SessionError::NotText(source.name.clone()))?;
+            if source.accepts(text) {
+                return Ok(Some(Found {
+                    text: Cow::Borrowed(text),
+                    from_header: true,
+                }));
+            }
+        }
+        let query = from.query.unwrap_or_default().as_bytes();
+        for (name, text) in form_urlencoded::parse(query) {
+            if name == self.query.name && self.query.accepts(&text) {
+                return Ok(Some(Found {
+                    text,
+                    from_header: false,
+                }));
+            }
+        }
+        self.in_meta(from.meta)
+    }
+
+    fn in_meta<'a>(
+        &self,
+        meta: Option<&'a Map<String, Value>>,
+    ) -> Result<Option<Found<'a>>, SessionError> {
+        let (Some(source), Some(meta)) = (&self.meta, meta) else {
+            return Ok(None);
+        };
+        match meta.get(source.name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(source.accepts(text).then_some(Found {
+                text: Cow::Borrowed(text),
+                from_header: false,
+            })),
+            Some(_) => Err(SessionError::MetaNotText(source.name)),
+        }
+    }
+
+    /// The header that a client should send.
+    fn preferred_header(&self) -> HeaderName {
+        let preferred = self.headers.first().map(|source| source.name.clone());
+        preferred.unwrap_or(HeaderName::from_static("x-chat-id"))
+    }
+}
+
+/// One place, and whether a template was seen there.
+struct Source<N> {
+    name: N,
+    warned: AtomicBool,
+}
+
+impl<N: AsRef<str>> Source<N> {
+    fn new(name: N) -> Self {
+        Self {
+            name,
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether `text` counts as given. The first template at each place is worth a warning, the next ones are not.
+    fn accepts(&self, text: &str) -> bool {
+        let is_template = ["{{", "}}", "${"].iter().any(|mark| text.contains(mark));
+        if is_template && !self.warned.swap(true, Ordering::Relaxed) {
+            let name = self.name.as_ref();
+            tracing::warn!(
+                source = name,
+                "The value of `{name}` still holds a template, so it counts as absent: the client does not fill it in"
+            );
+        }
+        !is_template && !text.trim().is_empty()
+    }
+}
+
+fn email(text: &str) -> Result<Arc<str>, SessionError> {
+    let text = text.trim_matches([' ', '\t']);
+    let valid = text.len() <= MAX_EMAIL_LENGTH
+        && text.matches('@').count() == 1
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if valid {
+        Ok(text.to_lowercase().into())
+    } else {
+        Err(SessionError::InvalidUserEmail)
+    }
+}
+
+/// A name is shown, not compared, so it is made fit rather than refused.
+fn name(found: &Found<'_>) -> Option<Arc<str>> {
+    let decoded = if found.from_header {
+        percent_decode_str(&found.text).decode_utf8_lossy()
+    } else {
+        Cow::Borrowed(&*found.text)
+    };
+    let on_one_line: String = decoded
+        .trim()
+        .chars()
+        .map(|c| if breaks_a_line(c) { ' ' } else { c })
+        .take(MAX_NAME_LENGTH)
+        .collect();
+    let on_one_line = on_one_line.trim();
+    (!on_one_line.is_empty()).then(|| on_one_line.into())
+}
+
+fn breaks_a_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Whether the profile exists is the library's business; that its id can stand in a message is ours.
+fn profile_id(text: &str) -> Result<Arc<str>, SessionError> {
+    let text = text.trim_matches([' ', '\t']);
+    if text.len() <= MAX_ID_LENGTH && !text.contains(breaks_a_line) {
+        Ok(text.into())
+    } else {
+        Err(SessionError::InvalidProfileId)
+    }
+}

@@ -1,0 +1,1 @@
+//! What a session is read from, and what is refused.

@@ -1,0 +1,235 @@
+//! A server to ask, in this process, and its answers in a form that reads well in a snapshot.
+
+mod memory_store;
+mod response;
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Router, body::Body};
+use foreword_server::{
+    App, AppParts, ServerConfig,
+    config::{KeyConfig, Role, Secret},
+};
+use foreword_store::Clock;
+use http::{HeaderValue, Method, Request, header};
+use jiff::{SignedDuration, Timestamp};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use memory_store::MemoryStore;
+pub use response::TestResponse;
+
+/// The keys of servers that were made `with_keys`.
+pub const API_KEY: &str = "test-api-key";
+pub const ADMIN_KEY: &str = "test-admin-key";
+
+/// The moment at which tests begin.
+pub const START: &str = "2026-07-01T12:00:00Z";
+
+/// The real router over a real store, with a clock that stands still.
+pub struct TestServer {
+    pub app: App,
+    router: Router,
+    now: Arc<Mutex<Timestamp>>,
+}
+
+/// What a server is to be like.
+pub struct TestServerBuilder {
+    library: String,
+    config: ServerConfig,
+}
+
+impl TestServer {
+    /// Without keys, with the default configuration and an empty library.
+    pub fn new() -> Self {
+        Self::builder().start()
+    }
+
+    /// With an API key and an admin key.
+    pub fn with_keys() -> Self {
+        Self::builder().keys().start()
+    }
+
+    pub fn builder() -> TestServerBuilder {
+        TestServerBuilder {
+            library: String::new(),
+            config: ServerConfig::default(),
+        }
+    }
+
+    pub fn get(&self, path: &str) -> TestRequest {
+        self.request(Method::GET, path)
+    }
+
+    pub fn post(&self, path: &str) -> TestRequest {
+        self.request(Method::POST, path)
+    }
+
+    pub fn put(&self, path: &str) -> TestRequest {
+        self.request(Method::PUT, path)
+    }
+
+    pub fn patch(&self, path: &str) -> TestRequest {
+        self.request(Method::PATCH, path)
+    }
+
+    pub fn delete(&self, path: &str) -> TestRequest {
+        self.request(Method::DELETE, path)
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> TestRequest {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost:8081")
+            .body(Body::empty())
+            .expect("tests ask for valid paths");
+        TestRequest {
+            router: self.router.clone(),
+            request,
+        }
+    }
+
+    /// Lets time pass.
+    pub fn advance(&self, duration: SignedDuration) {
+        let mut now = self.now.lock().unwrap();
+        *now = now.checked_add(duration).unwrap();
+    }
+
+    /// Serves real connections on a free port.
+    pub async fn listen(&self) -> Listening {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(foreword_server::serve(
+            listener,
+            self.app.clone(),
+            shutdown.clone(),
+        ));
+        Listening {
+            address,
+            shutdown,
+            served,
+        }
+    }
+}
+
+/// A server with a socket.
+pub struct Listening {
+    pub address: std::net::SocketAddr,
+    /// Stops it.
+    pub shutdown: CancellationToken,
+    /// Ends when it has stopped.
+    pub served: JoinHandle<std::io::Result<()>>,
+}
+
+impl TestServerBuilder {
+    /// The library as YAML.
+    pub fn library(mut self, yaml: &str) -> Self {
+        yaml.clone_into(&mut self.library);
+        self
+    }
+
+    pub fn config(mut self, adjust: impl FnOnce(&mut ServerConfig)) -> Self {
+        adjust(&mut self.config);
+        self
+    }
+
+    /// With [`API_KEY`] and [`ADMIN_KEY`].
+    pub fn keys(self) -> Self {
+        self.key(API_KEY, Role::Api).key(ADMIN_KEY, Role::Admin)
+    }
+
+    pub fn key(mut self, key: &str, role: Role) -> Self {
+        self.config.auth.keys.push(KeyConfig {
+            name: format!("{role:?}").to_lowercase(),
+            key: Secret::new(key),
+            role,
+            instructions: None,
+        });
+        self
+    }
+
+    pub fn start(self) -> TestServer {
+        let now = Arc::new(Mutex::new(START.parse().unwrap()));
+        let clock: Clock = {
+            let now = Arc::clone(&now);
+            Arc::new(move || *now.lock().unwrap())
+        };
+        let app = App::new(AppParts {
+            store: Arc::new(MemoryStore::new(&self.library, &clock)),
+            config: self.config,
+            clock,
+            link_key: [7; 32],
+        });
+        TestServer {
+            router: foreword_server::router(app.clone()),
+            app,
+            now,
+        }
+    }
+}
+
+/// A request that is sent when it is awaited.
+#[must_use = "it is sent when it is awaited"]
+pub struct TestRequest {
+    router: Router,
+    request: Request<Body>,
+}
+
+impl TestRequest {
+    pub fn header<V>(mut self, name: &'static str, value: V) -> Self
+    where
+        V: TryInto<HeaderValue, Error: std::fmt::Debug>,
+    {
+        let value = value.try_into().unwrap();
+        self.request.headers_mut().insert(name, value);
+        self
+    }
+
+    pub fn key(self, key: &str) -> Self {
+        self.header("authorization", format!("Bearer {key}"))
+    }
+
+    pub fn api(self) -> Self {
+        self.key(API_KEY)
+    }
+
+    pub fn admin(self) -> Self {
+        self.key(ADMIN_KEY)
+    }
+
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "`json!` makes values that nobody needs afterwards"
+    )]
+    pub fn json(self, body: serde_json::Value) -> Self {
+        self.header("content-type", "application/json")
+            .body(body.to_string())
+    }
+
+    pub fn body(mut self, body: impl Into<Body>) -> Self {
+        *self.request.body_mut() = body.into();
+        self
+    }
+}
+
+impl IntoFuture for TestRequest {
+    type Output = TestResponse;
+    type IntoFuture = Pin<Box<dyn Future<Output = TestResponse> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let response = match self.router.oneshot(self.request).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            };
+            TestResponse::read(response).await
+        })
+    }
+}
