@@ -1,6 +1,11 @@
 //! Why a store could not do what was asked, as far as a caller can act on it.
 
-use crate::{edit::EditError, yaml::LoadError};
+use std::{io, path::PathBuf};
+
+use crate::{
+    edit::EditError,
+    yaml::{LoadError, RewriteError},
+};
 
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +37,68 @@ pub enum StoreError {
     /// The library cannot be kept right now: disk full, read-only, gone.
     #[error("the library cannot be stored right now")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}
+
+impl From<RewriteError> for StoreError {
+    fn from(error: RewriteError) -> Self {
+        match error {
+            RewriteError::Faults(faults) => Self::Refused(EditError::Invalid(faults)),
+            RewriteError::Aliased { anchor } => Self::Aliased { anchor },
+            RewriteError::Unwritable(reason) => Self::Unwritable(reason),
+        }
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The library's file has mistakes; nothing is started over it.
+    #[error("the library file `{}` is broken: {}", path.display(), first(errors))]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// All its mistakes.
+        errors: Vec<LoadError>,
+    },
+    /// There was a library file, and now there is none.
+    #[error(
+        "the library file `{}` is missing, but was there before; put it back, or delete `{}` to start with the built-in library",
+        path.display(),
+        marker.display()
+    )]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The file that says that it was there.
+        marker: PathBuf,
+    },
+    /// The data directory was written by a newer Foreword.
+    #[error(
+        "the data directory `{}` has version `{found}`, and this Foreword knows {supported}; use a newer Foreword, or another directory",
+        path.display()
+    )]
+    NewerVersion {
+        /// The directory.
+        path: PathBuf,
+        /// What its `VERSION` says.
+        found: String,
+        /// The newest version that is known here.
+        supported: u32,
+    },
+    /// Something could not be read or made.
+    #[error("could not open `{}`", path.display())]
+    Io {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
 }
 
 fn first(errors: &[LoadError]) -> String {

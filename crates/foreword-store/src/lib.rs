@@ -9,11 +9,13 @@ pub mod edit;
 pub mod error;
 pub mod store;
 pub mod yaml;
+mod yaml_store;
 
 pub use config::StoreConfig;
 pub use edit::{Edit, EditError};
-pub use error::StoreError;
+pub use error::{OpenError, StoreError};
 pub use store::{
     Change, Clock, Health, Import, ImportReport, Snapshot, Source, Status, Store, Undone,
 };
 pub use yaml::{LoadError, parse_library};
+pub use yaml_store::YamlStore;

@@ -1,0 +1,453 @@
+//! Keeps the library in memory and the one on disk the same: the one path of every edit, reload, import and undo.
+//!
+//! All of it blocks, so it runs off the async threads, one at a time in this process (`writing`) and between processes
+//! (the lock of the data directory). The order never changes: look at the disk, validate the whole result, write it
+//! durably, publish it. Readers have no part in this; they load a pointer.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use foreword_compose::revision;
+use jiff::Timestamp;
+use similar::TextDiff;
+use tracing::{error, info, warn};
+
+use super::{
+    data_directory::DataDirectory,
+    describe::describe,
+    feed::Feed,
+    file::{LibraryFile, Replaced, Stamp},
+    history::History,
+};
+use crate::{
+    config::StoreConfig,
+    edit::Edit,
+    error::{OpenError, StoreError},
+    store::{Clock, Health, Import, ImportReport, Snapshot, Source, Undone},
+    yaml::{BUILTIN, Document, LoadError, MAX_FILE_BYTES},
+};
+
+/// How often a change is tried again because the file changed under it.
+const ATTEMPTS: usize = 5;
+
+/// How long an import looks for the smallest difference before it takes a larger one.
+const DIFFERENCE_TIME: Duration = Duration::from_secs(1);
+
+/// The library in memory and on disk.
+pub(super) struct Keeper {
+    directory: DataDirectory,
+    file: LibraryFile,
+    history: History,
+    feed: Feed,
+    clock: Clock,
+    state: ArcSwap<State>,
+    writing: Mutex<()>,
+}
+
+/// All that is known at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) health: Health,
+    /// The snapshot's text with all that an edit needs to know about it.
+    document: Arc<Document>,
+    /// The file as it was last seen.
+    stamp: Option<Stamp>,
+}
+
+impl Keeper {
+    /// Loads the library, or the built-in one where there never was a file.
+    pub(super) fn open(
+        directory: DataDirectory,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        let file = LibraryFile::new(directory.join("system_prompts.yaml"));
+        let path = || file.path().to_owned();
+        let found = file.read().map_err(|source| OpenError::Io {
+            path: path(),
+            source,
+        })?;
+        let (document, source, stamp) = if let Some(found) = found {
+            let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
+                path: path(),
+                errors,
+            })?;
+            directory.mark_seen();
+            (document, Source::File(path()), Some(found.stamp))
+        } else if directory.was_seen() {
+            return Err(OpenError::Missing {
+                path: path(),
+                marker: directory.marker(),
+            });
+        } else {
+            let built_in = Document::parse(BUILTIN.into()).expect("the built-in library is valid");
+            (built_in, Source::BuiltIn, None)
+        };
+        Ok(Self {
+            history: History::new(directory.join("history"), config.history),
+            state: ArcSwap::from_pointee(State::new(document, source, stamp, clock())),
+            feed: Feed::new(),
+            writing: Mutex::new(()),
+            directory,
+            file,
+            clock,
+        })
+    }
+
+    /// The state; never waits.
+    pub(super) fn state(&self) -> arc_swap::Guard<Arc<State>> {
+        self.state.load()
+    }
+
+    pub(super) fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// The directories in which something can happen to the file.
+    pub(super) fn directories(&self) -> BTreeSet<PathBuf> {
+        self.file.directories()
+    }
+
+    /// Takes over what is on disk, if it changed.
+    pub(super) fn reload(&self) {
+        let _writing = self.writing();
+        let before = self.state.load_full();
+        match self.catch_up() {
+            Ok(after) if after.snapshot.revision != before.snapshot.revision => {
+                let kept = self.keep_versions(&before.snapshot, &after.snapshot);
+                if let Err(error) = kept {
+                    warn!(%error, "Could not keep the changed library in the history");
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.degrade(&before, before.stamp, vec![unreadable(&error)]);
+            }
+        }
+    }
+
+    /// Applies one edit.
+    pub(super) fn edit(&self, edit: &Edit) -> Result<Arc<Snapshot>, StoreError> {
+        let _writing = self.writing();
+        let _lock = self.directory.lock()?;
+        for _ in 0..ATTEMPTS {
+            let state = self.catch_up()?;
+            state.refuse_broken()?;
+            let library = state.document.library();
+            let draft = edit.apply(library)?;
+            if draft == *library.draft() {
+                return Ok(Arc::clone(&state.snapshot));
+            }
+            let document = state.document.rewrite(&draft)?;
+            self.keep_version(&state.snapshot)?;
+            if let Some(snapshot) = self.replace(&state, document, &edit.what)? {
+                return Ok(snapshot);
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// Replaces the whole library.
+    pub(super) fn import(&self, import: Import) -> Result<ImportReport, StoreError> {
+        let text: Arc<str> = import.text.into();
+        let parse = || Document::parse(Arc::clone(&text)).map_err(StoreError::Invalid);
+        let mut document = Some(parse()?);
+        let _writing = self.writing();
+        let _lock = (!import.dry_run)
+            .then(|| self.directory.lock())
+            .transpose()?;
+        for _ in 0..ATTEMPTS {
+            let state = self.catch_up()?;
+            if !import.replace_broken {
+                state.refuse_broken()?;
+            }
+            let mut report = ImportReport {
+                difference: difference(&state.snapshot.text, &text),
+                revision: revision(&text, None),
+                written: false,
+                kept_as: None,
+            };
+            let broken = state.health != Health::Healthy;
+            if import.dry_run || (!broken && state.snapshot.text == text) {
+                return Ok(report);
+            }
+            if broken {
+                report.kept_as = self.file.keep_as(&self.broken_suffix())?;
+            }
+            let document = document.take().map_or_else(&parse, Ok)?;
+            self.keep_version(&state.snapshot)?;
+            if self
+                .replace(&state, document, "imported a library")?
+                .is_some()
+            {
+                report.written = true;
+                return Ok(report);
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// Goes one version back.
+    pub(super) fn undo(&self) -> Result<Undone, StoreError> {
+        let _writing = self.writing();
+        let _lock = self.directory.lock()?;
+        for _ in 0..ATTEMPTS {
+            let state = self.catch_up()?;
+            state.refuse_broken()?;
+            if self.history.newest(1)?.is_empty() {
+                return Err(StoreError::NothingToUndo);
+            }
+            // A change by hand since the last edit is the last change.
+            self.keep_version(&state.snapshot)?;
+            let mut versions = self.history.newest(2)?.into_iter();
+            let (Some(undone), Some(earlier)) = (versions.next(), versions.next()) else {
+                return Err(StoreError::NothingToUndo);
+            };
+            let document = Document::parse(earlier.text.into()).map_err(StoreError::Invalid)?;
+            // First, so that a crash in between leaves a file that no version knows: a change by hand.
+            undone.mark_undone()?;
+            let what = format!("undid: {}", undone.what);
+            let replaced = self.replace(&state, document, &what);
+            match replaced {
+                Ok(Some(snapshot)) => {
+                    return Ok(Undone {
+                        what: undone.what,
+                        revision: snapshot.revision.clone(),
+                    });
+                }
+                Ok(None) => undone.mark_live()?,
+                Err(error) => {
+                    undone.mark_live()?;
+                    return Err(error);
+                }
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// Writes `document` over the file that `state` was read from, and publishes it; nothing if somebody was faster.
+    fn replace(
+        &self,
+        state: &State,
+        document: Document,
+        what: &str,
+    ) -> Result<Option<Arc<Snapshot>>, StoreError> {
+        if self.file.replace(document.text(), state.stamp)? == Replaced::ChangedMeanwhile {
+            return Ok(None);
+        }
+        self.directory.mark_seen();
+        let stamp = self.file.stamp().unwrap_or_default();
+        let snapshot = self.publish(document, stamp, what);
+        if let Err(error) = self
+            .history
+            .ensure(&snapshot.text, what, snapshot.loaded_at)
+        {
+            // The edit is done; the next one keeps this version, without its words.
+            warn!(%error, "Could not keep the edited library in the history");
+        }
+        info!(library.revision = %snapshot.revision, "Library changed: {what}");
+        Ok(Some(snapshot))
+    }
+
+    /// Looks at the disk, and makes the state agree with it.
+    fn catch_up(&self) -> io::Result<Arc<State>> {
+        let state = self.state.load_full();
+        let mut found = self.file.read()?;
+        if found.as_ref().is_some_and(|found| !state.is(&found.bytes)) {
+            found = self.file.read_settled(found, state.stamp)?;
+        }
+        let Some(found) = found else {
+            return Ok(match &state.snapshot.source {
+                Source::BuiltIn if state.stamp.is_none() => state,
+                _ => self.degrade(&state, None, vec![missing()]),
+            });
+        };
+        if state.is(&found.bytes) {
+            return Ok(self.confirm(&state, found.stamp));
+        }
+        match read_document(found.bytes) {
+            Ok(document) => {
+                self.directory.mark_seen();
+                let what = describe(state.document.library().draft(), document.library().draft());
+                let snapshot = self.publish(document, Some(found.stamp), &what);
+                info!(library.revision = %snapshot.revision, "Library reloaded: {what}");
+                Ok(self.state.load_full())
+            }
+            Err(errors) => Ok(self.degrade(&state, Some(found.stamp), errors)),
+        }
+    }
+
+    /// Notes that the file holds what is in memory.
+    fn confirm(&self, state: &Arc<State>, stamp: Stamp) -> Arc<State> {
+        if state.health == Health::Healthy && state.stamp == Some(stamp) {
+            return Arc::clone(state);
+        }
+        if state.health != Health::Healthy {
+            info!(library.revision = %state.snapshot.revision, "The library file is as it was, and valid, again");
+        }
+        self.store(State {
+            health: Health::Healthy,
+            stamp: Some(stamp),
+            ..State::clone(state)
+        })
+    }
+
+    /// Notes that the file does not hold a library; the last good one stays.
+    fn degrade(
+        &self,
+        state: &Arc<State>,
+        stamp: Option<Stamp>,
+        errors: Vec<LoadError>,
+    ) -> Arc<State> {
+        let health = Health::Degraded(errors);
+        if state.health != health
+            && let Health::Degraded(errors) = &health
+        {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            error!(
+                library.revision = %state.snapshot.revision,
+                "The library file cannot be used, the last good library stays in force: {}",
+                errors.join("; ")
+            );
+        }
+        self.store(State {
+            health,
+            stamp,
+            ..State::clone(state)
+        })
+    }
+
+    fn publish(&self, document: Document, stamp: Option<Stamp>, what: &str) -> Arc<Snapshot> {
+        let at = (self.clock)();
+        let source = Source::File(self.file.path().to_owned());
+        let state = self.store(State::new(document, source, stamp, at));
+        self.feed
+            .publish(state.snapshot.revision.clone(), at, what.to_owned());
+        Arc::clone(&state.snapshot)
+    }
+
+    fn store(&self, state: State) -> Arc<State> {
+        let state = Arc::new(state);
+        self.state.store(Arc::clone(&state));
+        state
+    }
+
+    /// Keeps a version that came about without an edit; one that an edit made is kept already.
+    fn keep_version(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let what = match snapshot.source {
+            Source::BuiltIn => "the built-in library",
+            Source::File(_) => "changed in the file",
+        };
+        self.history
+            .ensure(&snapshot.text, what, snapshot.loaded_at)
+    }
+
+    /// Keeps what a change by hand replaced, and what it led to.
+    fn keep_versions(&self, before: &Snapshot, after: &Snapshot) -> io::Result<()> {
+        let _lock = self.directory.lock()?;
+        if before.source != Source::BuiltIn {
+            self.keep_version(before)?;
+        }
+        self.keep_version(after)
+    }
+
+    fn broken_suffix(&self) -> String {
+        format!("broken-{}", file_time((self.clock)()))
+    }
+
+    fn writing(&self) -> MutexGuard<'_, ()> {
+        // The state is replaced whole, so a panic leaves none half done.
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(document: Document, source: Source, stamp: Option<Stamp>, at: Timestamp) -> Self {
+        Self {
+            snapshot: Arc::new(Snapshot {
+                library: document.library().clone(),
+                text: Arc::clone(document.text()),
+                revision: revision(document.text(), None),
+                source,
+                loaded_at: at,
+            }),
+            health: Health::Healthy,
+            document: Arc::new(document),
+            stamp,
+        }
+    }
+
+    fn is(&self, bytes: &[u8]) -> bool {
+        self.snapshot.source != Source::BuiltIn && self.snapshot.text.as_bytes() == bytes
+    }
+
+    fn refuse_broken(&self) -> Result<(), StoreError> {
+        match &self.health {
+            Health::Healthy => Ok(()),
+            Health::Degraded(errors) => Err(StoreError::Broken(errors.clone())),
+        }
+    }
+}
+
+/// A time as it stands in names of files.
+pub(super) fn file_time(at: Timestamp) -> impl std::fmt::Display {
+    at.strftime("%Y%m%dT%H%M%SZ")
+}
+
+fn read_document(bytes: Vec<u8>) -> Result<Document, Vec<LoadError>> {
+    if bytes.len() > MAX_FILE_BYTES {
+        // Cut off, perhaps within a character; the parser says that it is too large.
+        return Document::parse(String::from_utf8_lossy(&bytes).into());
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let last_line = before.rsplit('\n').next().unwrap_or_default();
+        vec![LoadError {
+            line: before.matches('\n').count() + 1,
+            column: last_line.chars().count() + 1,
+            pointer: None,
+            code: "not-utf8",
+            message: "the file is not UTF-8 text from here on".to_owned(),
+            hint: Some("save it as UTF-8".to_owned()),
+        }]
+    })?;
+    Document::parse(text.into())
+}
+
+fn difference(old: &str, new: &str) -> String {
+    TextDiff::configure()
+        .timeout(DIFFERENCE_TIME)
+        .diff_lines(old, new)
+        .unified_diff()
+        .header("now", "imported")
+        .to_string()
+}
+
+fn missing() -> LoadError {
+    LoadError {
+        line: 1,
+        column: 1,
+        pointer: None,
+        code: "missing-file",
+        message: "the library file is missing".to_owned(),
+        hint: Some("put it back, or import a library with `replace_broken`".to_owned()),
+    }
+}
+
+fn unreadable(error: &io::Error) -> LoadError {
+    LoadError {
+        line: 1,
+        column: 1,
+        pointer: None,
+        code: "unreadable-file",
+        message: format!("the library file cannot be read: {error}"),
+        hint: None,
+    }
+}
