@@ -125,7 +125,7 @@ async fn read(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
 /// How many times the limit is read and thrown away before the connection is cut.
 const DISCARDED_BODIES: usize = 4;
 
-fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let is_json = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

@@ -2,13 +2,17 @@
 //!
 //! What all of them pass on the way is in `middleware.rs`.
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{delete, get, post},
+};
 use http::StatusCode;
 
 use crate::{
-    api::health,
+    api::{health, mcp_info, render_cache, system_prompt},
     app::App,
     error::ApiError,
+    mcp,
     middleware::{self, access::Access},
 };
 
@@ -26,7 +30,21 @@ pub fn router(app: App) -> Router {
 
     let prompts = Router::new();
 
-    let delivery = Router::new();
+    let mcp = mcp::Endpoint::new(app.clone());
+    let mcp = api.mcp().on(post(mcp::deliver).with_state(mcp));
+    let delivery = Router::new()
+        .route("/mcp", mcp.clone())
+        .route("/mcp/", mcp.clone())
+        .route("/mcp/c/{chat_id}", mcp)
+        .route("/mcp-info", api.on(get(mcp_info::get_mcp_info)))
+        .route(
+            "/system-prompt",
+            api.on(get(system_prompt::get_system_prompt)),
+        )
+        .route(
+            "/api/render-cache",
+            admin.on(delete(render_cache::delete_render_cache)),
+        );
 
     let documentation = Router::new();
 

@@ -1,1 +1,17 @@
-//! MCP shapes.
+//! MCP shapes: what the protocol's messages say, over HTTP and over stdio.
+//!
+//! Both eras live on one endpoint, without sessions of the transport: any request can be answered by any replica. rmcp
+//! speaks the protocol; here is only what it leaves open. Deliberately absent: composing (the renderer does) and prompts
+//! as MCP prompts, a primitive that users pick and that knows no system role.
+
+mod accept;
+mod batch;
+mod endpoint;
+mod handler;
+pub(crate) mod instructions;
+mod message;
+mod stdio;
+pub(crate) mod tools;
+
+pub(crate) use endpoint::{Endpoint, deliver};
+pub use stdio::{StdioSession, serve_stdio};

@@ -1,20 +1,43 @@
 //! The one renderer: what a session's prompt is, in every tier.
+//!
+//! A tier never composes; it asks here. Two ways in: [`Renderer::render`] for what tiers deliver, kept for a while and
+//! shared, and [`Renderer::render_with`] for a request that adds something of its own or wants to see the parts. Both
+//! run the same composition, so a preview is what is sent. Deliberately absent: HTTP, MCP, and reading a session from a
+//! request.
+
+mod cache;
+mod forms;
+mod guide;
+mod prompt;
+mod rendering;
 
 use std::sync::Arc;
 
-use foreword_compose::{Composition, ProfileNotFound};
+use foreword_compose::{Composition, Library, ProfileNotFound};
 use foreword_store::{Clock, Store};
 use indexmap::IndexMap;
 
 use crate::{
     config::{Form, ServerConfig},
     links::Links,
-    metrics::Metrics,
-    session::Session,
+    metrics::{Metrics, RenderOutcome},
+    session::{ChatId, Session},
 };
 
+pub use cache::CacheUsage;
+pub use prompt::SessionPrompt;
+
+use cache::Cache;
+use rendering::{Rendering, Subject};
+
 /// Renders sessions' prompts and keeps the results for a while.
-pub struct Renderer {}
+pub struct Renderer {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    links: Links,
+    metrics: Metrics,
+    cache: Cache,
+}
 
 /// What to render beyond the session itself; requests with any of these bypass the cache.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +52,7 @@ pub struct Extras {
     pub tools_prompt: Option<String>,
 }
 
-/// A session's prompt.
+/// A session's prompt with all that is known about it; made anew for each request.
 #[derive(Debug)]
 pub struct Rendered {
     /// The text in the form asked for.
@@ -52,39 +75,112 @@ pub enum RenderError {
     ProfileNotFound(#[from] ProfileNotFound),
 }
 
+/// What a text is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// A model.
+    Form(Form),
+    /// An integrator who puts in the session's values: their placeholders stay as they are written.
+    Template,
+}
+
+impl From<Form> for Shape {
+    fn from(form: Form) -> Self {
+        Self::Form(form)
+    }
+}
+
 impl Renderer {
     /// A renderer with an empty cache.
     #[must_use]
     pub fn new(
-        _store: Arc<dyn Store>,
-        _config: &ServerConfig,
-        _clock: Clock,
-        _links: Links,
-        _metrics: Metrics,
+        store: Arc<dyn Store>,
+        config: &ServerConfig,
+        clock: Clock,
+        links: Links,
+        metrics: Metrics,
     ) -> Self {
-        Self {}
+        Self {
+            store,
+            clock,
+            links,
+            metrics,
+            cache: Cache::new(&config.render),
+        }
     }
 
-    /// The session's prompt in the form asked for; from the cache where it is there.
-    #[expect(
-        clippy::unused_async,
-        reason = "waits for the single flight once the cache is there"
-    )]
+    /// The session's prompt; from the cache where it is there.
     pub async fn render(
         &self,
-        _session: &Session,
-        _form: Form,
-    ) -> Result<Arc<Rendered>, RenderError> {
-        unimplemented!("written next")
+        session: &Session,
+        shape: impl Into<Shape>,
+    ) -> Result<SessionPrompt, RenderError> {
+        let snapshot = self.store.snapshot();
+        let subject = self.subject(session, shape.into());
+        let found = self.cache.get_or_render(subject, &snapshot, |subject| {
+            self.rendering(&snapshot.library, subject, &Extras::default())
+        });
+        let found = found.await?;
+        if found.fresh {
+            let usage = self.cache.usage();
+            self.metrics.cache_size(usage.bytes, usage.entries);
+        } else {
+            self.metrics.cache_hit();
+        }
+        Ok(found.prompt)
     }
 
-    /// The session's prompt with what one request adds to it; never cached.
+    /// The session's prompt with what one request adds to it, and with its parts; never cached.
     pub fn render_with(
         &self,
-        _session: &Session,
-        _form: Form,
-        _extras: &Extras,
+        session: &Session,
+        shape: impl Into<Shape>,
+        extras: &Extras,
     ) -> Result<Rendered, RenderError> {
-        unimplemented!("written next")
+        self.render_library(&self.store.snapshot().library, session, shape, extras)
+    }
+
+    /// The same from a library that is not, or not yet, the one that is kept.
+    pub fn render_library(
+        &self,
+        library: &Library,
+        session: &Session,
+        shape: impl Into<Shape>,
+        extras: &Extras,
+    ) -> Result<Rendered, RenderError> {
+        let subject = self.subject(session, shape.into());
+        Ok(self.rendering(library, &subject, extras)?.into_rendered())
+    }
+
+    /// Drops what is kept: of one chat, or everything.
+    pub async fn forget(&self, chat_id: Option<&ChatId>) {
+        self.cache.forget(chat_id).await;
+    }
+
+    /// How much is kept, after what is due for eviction has left.
+    pub async fn cache_usage(&self) -> CacheUsage {
+        self.cache.settle().await;
+        self.cache.usage()
+    }
+
+    fn rendering(
+        &self,
+        library: &Library,
+        subject: &Subject,
+        extras: &Extras,
+    ) -> Result<Rendering, RenderError> {
+        let rendering = Rendering::new(library, subject, &self.links, extras);
+        self.metrics.render(match &rendering {
+            Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
+            Ok(_) => RenderOutcome::Complete,
+            Err(_) => RenderOutcome::Failed,
+        });
+        rendering
+    }
+
+    fn subject(&self, session: &Session, shape: Shape) -> Subject {
+        let now = (self.clock)();
+        let epoch = self.links.epoch(&self.clock);
+        Subject::new(session, shape, now, epoch)
     }
 }

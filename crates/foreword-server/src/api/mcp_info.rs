@@ -1,0 +1,63 @@
+//! What the MCP endpoint is, for people and programs that have not connected yet.
+
+use axum::{Json, extract::State};
+use http::HeaderName;
+use rmcp::model::ProtocolVersion;
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    mcp::{instructions::STATIC_INSTRUCTIONS, tools},
+};
+
+/// A description of the MCP endpoint.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct McpInfo {
+    /// The name of the server.
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+    /// Where it is.
+    url: String,
+    /// The revisions of the protocol that it speaks.
+    protocol_versions: Vec<&'static str>,
+    /// The words that hold for every session.
+    instructions: &'static str,
+    /// The headers that say whose session a request is.
+    headers: Vec<String>,
+    /// What can be called.
+    tools: Vec<ToolInfo>,
+}
+
+/// A tool.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct ToolInfo {
+    /// The name under which it is called.
+    name: &'static str,
+    /// What it does.
+    description: &'static str,
+}
+
+/// Describes the MCP endpoint.
+pub(crate) async fn get_mcp_info(State(app): State<App>) -> Json<McpInfo> {
+    let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
+    Json(McpInfo {
+        name: "foreword",
+        version: env!("CARGO_PKG_VERSION"),
+        url: format!("{}/mcp", app.links().public_base_url()),
+        protocol_versions: versions.map(ProtocolVersion::as_str).collect(),
+        instructions: STATIC_INSTRUCTIONS,
+        headers: app
+            .sessions()
+            .headers()
+            .map(HeaderName::to_string)
+            .collect(),
+        tools: tools::all()
+            .iter()
+            .map(|tool| ToolInfo {
+                name: &tool.name,
+                description: tool.description.as_deref().unwrap_or_default(),
+            })
+            .collect(),
+    })
+}

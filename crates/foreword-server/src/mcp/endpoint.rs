@@ -1,0 +1,146 @@
+//! MCP over HTTP: what comes before rmcp and after it.
+//!
+//! Before: session and form are read once, and every way to say which answers a client takes becomes the one that rmcp
+//! knows. After: what rmcp could not read gets the error that JSON-RPC has for it. A well-formed body is parsed once, by
+//! rmcp.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use axum::{
+    body::Body,
+    extract::{RawPathParams, Request, State, rejection::RawPathParamsRejection},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use http_body_util::Full;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+};
+
+use crate::{
+    app::App,
+    auth::Caller,
+    error::ApiError,
+    extract::{WholeBody, require_json},
+    session::SessionSources,
+};
+
+use super::{
+    accept::{Answers, as_event_stream},
+    batch,
+    handler::{Call, Handler},
+    instructions::form_in_query,
+    message::{Refusal, is_batch, why_unreadable},
+};
+
+/// What rmcp wants to read in `Accept`, whatever the client wrote.
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The MCP endpoint of one server; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    app: App,
+    rmcp: StreamableHttpService<Handler, NeverSessionManager>,
+}
+
+impl Endpoint {
+    /// Nothing is kept between requests. `Host` and `Origin` are checked by the middleware, for all routes alike.
+    pub(crate) fn new(app: App) -> Self {
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(app.config().http.mcp_max_body)
+            .with_cancellation_token(app.stopping().clone())
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let handlers_app = app.clone();
+        let handler = move || Ok(Handler::for_http(handlers_app.clone()));
+        Self {
+            app,
+            rmcp: StreamableHttpService::new(handler, Arc::default(), config),
+        }
+    }
+
+    /// The answer to one message.
+    pub(super) async fn answer(&self, parts: Parts, message: Bytes) -> Response {
+        let call = parts.extensions.get::<Arc<Call>>().cloned();
+        let request = Request::from_parts(parts, Full::new(message.clone()));
+        let mut response = self.rmcp.handle(request).await.map(Body::new);
+        // The content type was checked before, so this is about what the body holds.
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return why_unreadable(&message).into_response();
+        }
+        if call.is_some_and(|call| call.refused.load(Ordering::Relaxed)) {
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+        }
+        response
+    }
+
+    /// What the handler has to know of the request beside the message.
+    fn read_call(
+        &self,
+        caller: &Caller,
+        parts: &Parts,
+        path: Result<RawPathParams, RawPathParamsRejection>,
+    ) -> Result<Call, Refusal> {
+        let path_chat = match path {
+            Ok(path) => path.iter().next().map(|(_, value)| value.to_owned()),
+            Err(RawPathParamsRejection::MissingPathParams(_)) => None,
+            Err(_) => {
+                let message = "the chat id in the path is not UTF-8";
+                return Err(Refusal::invalid_params("invalid_chat_id", message));
+            }
+        };
+        let session = self.app.sessions().read(SessionSources {
+            headers: &parts.headers,
+            query: None,
+            path_chat: path_chat.as_deref(),
+            meta: None,
+        })?;
+        let form = form_in_query(parts.uri.query(), "instructions")?
+            .or(caller.instructions)
+            .unwrap_or(self.app.config().delivery.instructions);
+        Ok(Call::new(session, path_chat, form))
+    }
+}
+
+/// `POST /mcp`, `/mcp/` and `/mcp/c/{chat_id}`.
+pub(crate) async fn deliver(
+    State(endpoint): State<Endpoint>,
+    caller: Caller,
+    path: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (mut parts, _) = request.into_parts();
+    let WholeBody(body) = parts
+        .extensions
+        .remove()
+        .expect("every route has a guard in `router.rs` that reads the body");
+    require_json(&parts.headers)?;
+    let answers = Answers::accepted(&parts.headers).ok_or_else(not_acceptable)?;
+    let response = match endpoint.read_call(&caller, &parts, path) {
+        Err(refusal) => return Ok(refusal.in_answer_to(&body).into_response()),
+        Ok(call) => {
+            parts.extensions.insert(Arc::new(call));
+            parts.headers.insert(header::ACCEPT, BOTH);
+            if is_batch(&body) {
+                batch::answer(&endpoint, parts, &body).await.into_response()
+            } else {
+                endpoint.answer(parts, body).await
+            }
+        }
+    };
+    Ok(match answers {
+        Answers::Json => response,
+        Answers::EventStream => as_event_stream(response).await,
+    })
+}
+
+fn not_acceptable() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "not_acceptable",
+        "answers here are `application/json` or `text/event-stream`; let `Accept` name one of them",
+    )
+}

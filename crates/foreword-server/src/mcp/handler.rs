@@ -1,0 +1,286 @@
+//! Answers the protocol's requests. Nothing here creates anything: a handshake only reads.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use http::request::Parts;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+        CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation,
+        InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    config::Form,
+    metrics::Tier,
+    render::RenderError,
+    session::{SessionError, SessionRequest, SessionSources},
+};
+
+use super::{instructions::nobodys_session, stdio::StdioSession, tools};
+
+/// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
+const TOOLS_TTL_MS: u64 = 60_000;
+
+/// Answers one client: over HTTP for one request, over stdio for as long as it runs.
+pub(super) struct Handler {
+    app: App,
+    source: Source,
+}
+
+/// Where a request says whose session it is.
+enum Source {
+    /// In what the edge left in its extensions.
+    Http,
+    /// In its `_meta`, else on the command line.
+    Stdio(StdioSession),
+}
+
+/// What the edge read of an HTTP request.
+pub(super) struct Call {
+    session: SessionRequest,
+    path_chat: Option<String>,
+    form: Form,
+    /// Set where the session turns out to be unusable only here; the edge answers that with status 400.
+    pub(super) refused: AtomicBool,
+}
+
+impl Call {
+    pub(super) fn new(session: SessionRequest, path_chat: Option<String>, form: Form) -> Self {
+        Self {
+            session,
+            path_chat,
+            form,
+            refused: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Handler {
+    pub(super) fn for_http(app: App) -> Self {
+        Self {
+            app,
+            source: Source::Http,
+        }
+    }
+
+    pub(super) fn for_stdio(app: App, session: StdioSession) -> Self {
+        Self {
+            app,
+            source: Source::Stdio(session),
+        }
+    }
+
+    /// The session's prompt in the form that this client gets.
+    async fn instructions(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<String, ErrorData> {
+        let form = match http_call(context) {
+            Some((_, call)) => call.form,
+            None => self.app.config().delivery.instructions,
+        };
+        let request = self.session(context);
+        let session = match form {
+            Form::Neutral => request.map(|_| nobodys_session(None)),
+            Form::Full | Form::Brief | Form::Hint => request.and_then(SessionRequest::require),
+        };
+        let session = session.map_err(|error| refuse(context, &error))?;
+        let prompt = self.app.renderer().render(&session, form).await;
+        let prompt = prompt.map_err(|error| not_rendered(&error))?;
+        self.app.metrics().delivery(Tier::Instructions);
+        Ok(prompt.text())
+    }
+
+    /// The full text, whatever form the handshake had.
+    async fn read_me(&self, context: &RequestContext<RoleServer>) -> Result<String, ToolFailure> {
+        let session = self.session(context)?.require()?;
+        let prompt = self.app.renderer().render(&session, Form::Full).await?;
+        Ok(prompt.text())
+    }
+
+    /// Whose session it is; what `_meta` says counts where path and headers are silent.
+    fn session(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<SessionRequest, SessionError> {
+        let reader = self.app.sessions();
+        let meta = &context.meta;
+        match (&self.source, http_call(context)) {
+            (Source::Stdio(session), _) => session.read(reader, meta),
+            (Source::Http, Some((_, call))) if !names_session(meta) => Ok(call.session.clone()),
+            (Source::Http, call) => {
+                let (parts, call) = call.expect("the edge leaves its call in each request");
+                reader.read(SessionSources {
+                    headers: &parts.headers,
+                    query: None,
+                    path_chat: call.path_chat.as_deref(),
+                    meta: Some(meta),
+                })
+            }
+        }
+    }
+}
+
+impl ServerHandler for Handler {
+    /// Static and cheap: it is asked for with every request. The instructions are put in where a session is known.
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(server_info())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut result = self.negotiate_initialize(&request)?;
+        context.peer.set_peer_info(request);
+        result.instructions = Some(self.instructions(&context).await?);
+        Ok(result)
+    }
+
+    /// Private and stale at once: a client's cache knows no headers and would serve one user's text to another.
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        info.instructions = Some(self.instructions(&context).await?);
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            let message = "the cursor is not known; the list of tools has one page";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let mut result = ListToolsResult::with_all_items(tools::all().to_vec());
+        if speaks_2026(&context) {
+            result.ttl_ms = Some(TOOLS_TTL_MS);
+            result.cache_scope = Some(CacheScope::Public);
+        }
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::find(name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if tools::find(&request.name).is_none() {
+            let message = format!(
+                "unknown tool `{}`; `tools/list` names those that exist",
+                request.name
+            );
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let outcome = if request
+            .arguments
+            .is_none_or(|arguments| arguments.is_empty())
+        {
+            self.read_me(&context).await
+        } else {
+            Err(ToolFailure::TakesNoArguments)
+        };
+        Ok(match outcome {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
+        }
+        .into())
+    }
+
+    /// A method that exists ends up here too, if its parameters could not be read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(if KNOWN_METHODS.contains(&method.as_str()) {
+            ErrorData::invalid_params(format!("the parameters of `{method}` are not valid"), None)
+        } else {
+            let message = format!("unknown method `{method}`");
+            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+        })
+    }
+}
+
+/// The methods of the protocol that have parameters which can be wrong here.
+const KNOWN_METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "prompts/list",
+];
+
+/// Why a tool did not do its work, in words for the model.
+#[derive(Debug, thiserror::Error)]
+enum ToolFailure {
+    #[error("`read_me` takes no arguments; call it with `{{}}`")]
+    TakesNoArguments,
+    #[error(transparent)]
+    NoSession(#[from] SessionError),
+    #[error(transparent)]
+    NotRendered(#[from] RenderError),
+}
+
+fn http_call(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Call)> {
+    let parts = context.extensions.get::<Parts>()?;
+    let call = parts.extensions.get::<Arc<Call>>()?;
+    Some((parts, call))
+}
+
+fn names_session(meta: &RequestMetaObject) -> bool {
+    meta.keys().any(|name| name.starts_with("foreword/"))
+}
+
+fn refuse(context: &RequestContext<RoleServer>, error: &SessionError) -> ErrorData {
+    if let Some((_, call)) = http_call(context) {
+        call.refused.store(true, Ordering::Relaxed);
+    }
+    ErrorData::invalid_params(error.to_string(), Some(json!({ "code": error.code() })))
+}
+
+/// A profile that does not exist is never replaced by another, nor by the static line.
+fn not_rendered(error: &RenderError) -> ErrorData {
+    match error {
+        RenderError::ProfileNotFound(error) => {
+            let data = json!({ "code": "profile_not_found", "known": error.known });
+            ErrorData::invalid_params(error.to_string(), Some(data))
+        }
+    }
+}
+
+fn speaks_2026(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn server_info() -> Implementation {
+    Implementation::new("foreword", env!("CARGO_PKG_VERSION")).with_title("Foreword")
+}

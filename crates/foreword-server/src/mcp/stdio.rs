@@ -1,0 +1,68 @@
+//! MCP over stdin and stdout: the same handler, for one session that the command line names.
+
+use rmcp::{
+    model::RequestMetaObject,
+    service::{ServerInitializeError, serve_server_with_ct},
+};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::{
+    app::App,
+    session::{SessionError, SessionReader, SessionRequest, SessionSources},
+};
+
+use super::handler::Handler;
+
+/// Whose session it is, where a request's `_meta` does not say otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct StdioSession {
+    /// The chat id.
+    pub chat_id: Option<String>,
+    /// The user's e-mail address.
+    pub user_email: Option<String>,
+    /// The profile.
+    pub profile_id: Option<String>,
+}
+
+impl StdioSession {
+    /// The session of one request. There are no headers here, so the values are read as if `_meta` had held them.
+    pub(super) fn read(
+        &self,
+        reader: &SessionReader,
+        meta: &RequestMetaObject,
+    ) -> Result<SessionRequest, SessionError> {
+        let mut values: Map<String, Value> = [
+            ("foreword/chat_id", &self.chat_id),
+            ("foreword/user_email", &self.user_email),
+            ("foreword/profile_id", &self.profile_id),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::from(value.as_deref()?))))
+        .collect();
+        values.extend(
+            meta.iter()
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
+        reader.read(SessionSources {
+            headers: &http::HeaderMap::new(),
+            query: None,
+            path_chat: None,
+            meta: Some(&values),
+        })
+    }
+}
+
+/// Serves one client on `input` and `output` until it closes them or the app stops.
+pub async fn serve_stdio(
+    app: App,
+    session: StdioSession,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), ServerInitializeError> {
+    let stopping = app.stopping().clone();
+    let handler = Handler::for_stdio(app, session);
+    let served = serve_server_with_ct(handler, (input, output), stopping).await?;
+    let _ = served.waiting().await;
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! Keeps rendered prompts for a while, bounded by the bytes that they really own.
+//!
+//! What sessions of one profile have in common, the head of their prompts, is owned by one place only; their entries
+//! point to it weakly. So the bound is exact whoever is evicted first, and an entry whose head is gone is made anew.
+//! One render runs per key, however many requests wait for it.
+
+use std::{
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwapOption;
+use foreword_store::Snapshot;
+use moka::{Expiry, future::Cache as Moka};
+
+use crate::{config::RenderConfig, session::ChatId};
+
+use super::{
+    RenderError, SessionPrompt, Shape,
+    prompt::Head,
+    rendering::{Rendering, Subject},
+};
+
+/// How long a prompt that lacks something is kept at most.
+const DEGRADED_TTL: Duration = Duration::from_secs(5);
+
+/// What an entry costs beside its texts: the cache's own nodes and the allocations of key and value.
+const ENTRY_OVERHEAD: usize = 768;
+
+/// Shorter beginnings are not worth sharing.
+const SMALLEST_HEAD: usize = 512;
+
+/// The prompts that were rendered lately.
+pub(super) struct Cache {
+    prompts: Moka<Key, Kept>,
+    heads: Moka<HeadKey, Head>,
+    seen: ArcSwapOption<Seen>,
+    generations: AtomicU64,
+}
+
+/// How much the cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheUsage {
+    /// Prompts.
+    pub entries: u64,
+    /// Bytes, shared beginnings included.
+    pub bytes: u64,
+}
+
+impl Cache {
+    /// An empty cache; a quarter of its bytes is for shared heads.
+    pub(super) fn new(config: &RenderConfig) -> Self {
+        let for_heads = config.cache_bytes / 4;
+        let prompts = Moka::builder()
+            .max_capacity(config.cache_bytes - for_heads)
+            .weigher(|key: &Key, kept: &Kept| weight(key.text_bytes() + kept.tail.len()))
+            .expire_after(Freshness { ttl: config.ttl() })
+            .build();
+        let heads = Moka::builder()
+            .max_capacity(for_heads)
+            .weigher(|_: &HeadKey, head: &Head| weight(head.len()))
+            .build();
+        Self {
+            prompts,
+            heads,
+            seen: ArcSwapOption::empty(),
+            generations: AtomicU64::new(0),
+        }
+    }
+
+    /// The prompt of `subject`; `render` runs if it is not here, once for all who wait.
+    pub(super) async fn get_or_render(
+        &self,
+        subject: Subject,
+        snapshot: &Snapshot,
+        render: impl Fn(&Subject) -> Result<Rendering, RenderError>,
+    ) -> Result<Found, RenderError> {
+        let key = Key {
+            library: self.generation(snapshot),
+            subject,
+        };
+        let rendered = async { Ok(self.keep(&key, &render(&key.subject)?).await) };
+        let entry = self
+            .prompts
+            .entry_by_ref(&key)
+            .or_try_insert_with(rendered)
+            .await
+            .map_err(|error: Arc<RenderError>| RenderError::clone(&error))?;
+        let fresh = entry.is_fresh();
+        if let Some(prompt) = entry.into_value().prompt() {
+            return Ok(Found { prompt, fresh });
+        }
+        // The head was evicted, or is too large to be kept at all.
+        self.prompts.invalidate(&key).await;
+        let rendering = render(&key.subject)?;
+        let head = Head::new(rendering.head().into());
+        let prompt = Kept::new(&rendering, Some(&head)).with_head(head);
+        Ok(Found {
+            prompt,
+            fresh: true,
+        })
+    }
+
+    /// Drops the prompts of one chat, or all.
+    pub(super) async fn forget(&self, chat_id: Option<&ChatId>) {
+        let Some(chat_id) = chat_id else {
+            self.prompts.invalidate_all();
+            return;
+        };
+        for (key, _) in &self.prompts {
+            if key.is_of(chat_id) {
+                self.prompts.invalidate(&*key).await;
+            }
+        }
+    }
+
+    /// Lets what is due for eviction leave.
+    pub(super) async fn settle(&self) {
+        self.prompts.run_pending_tasks().await;
+        self.heads.run_pending_tasks().await;
+    }
+
+    /// How much is kept, as of a moment ago.
+    pub(super) fn usage(&self) -> CacheUsage {
+        CacheUsage {
+            entries: self.prompts.entry_count(),
+            bytes: self.prompts.weighted_size() + self.heads.weighted_size(),
+        }
+    }
+
+    async fn keep(&self, key: &Key, rendering: &Rendering) -> Kept {
+        let head = match rendering.head() {
+            "" => None,
+            text => Some(self.head(key, text).await),
+        };
+        Kept::new(rendering, head.as_ref())
+    }
+
+    /// The shared copy of `text`. Compared byte by byte: a head that differs is never handed to another session.
+    async fn head(&self, key: &Key, text: &str) -> Head {
+        let head_key = HeadKey {
+            library: key.library,
+            shape: key.subject.shape,
+            profile_id: key.subject.profile_id.clone(),
+        };
+        if let Some(head) = self.heads.get(&head_key).await
+            && **head == *text
+        {
+            return head;
+        }
+        let head = Head::new(text.into());
+        self.heads.insert(head_key, Head::clone(&head)).await;
+        head
+    }
+
+    /// Counts the libraries seen, so that a key never meets a text of another library; the old ones' texts leave.
+    fn generation(&self, snapshot: &Snapshot) -> u64 {
+        if let Some(seen) = &*self.seen.load()
+            && seen.revision == snapshot.revision
+        {
+            return seen.generation;
+        }
+        let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+        self.seen.store(Some(Arc::new(Seen {
+            revision: snapshot.revision.clone(),
+            generation,
+        })));
+        self.prompts.invalidate_all();
+        self.heads.invalidate_all();
+        generation
+    }
+}
+
+/// A prompt, and whether it was made for this request.
+pub(super) struct Found {
+    pub(super) prompt: SessionPrompt,
+    pub(super) fresh: bool,
+}
+
+/// Everything that the renderer may read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    library: u64,
+    subject: Subject,
+}
+
+impl Key {
+    fn is_of(&self, chat_id: &ChatId) -> bool {
+        let session = self.subject.session.as_ref();
+        session.is_some_and(|session| session.chat_id == *chat_id)
+    }
+
+    fn text_bytes(&self) -> usize {
+        let session = self.subject.session.as_ref().map_or(0, |session| {
+            session.chat_id.as_str().len()
+                + session.user_email.as_deref().map_or(0, str::len)
+                + session.user_name.as_deref().map_or(0, str::len)
+        });
+        session + self.subject.profile_id.as_deref().map_or(0, str::len)
+    }
+}
+
+/// What sessions with the same head have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct HeadKey {
+    library: u64,
+    shape: Shape,
+    profile_id: Option<Arc<str>>,
+}
+
+/// The library that was seen last.
+struct Seen {
+    revision: String,
+    generation: u64,
+}
+
+/// A prompt without its head.
+#[derive(Clone)]
+struct Kept {
+    /// None where there is no head to speak of.
+    head: Option<Weak<Box<str>>>,
+    tail: Arc<str>,
+    revision: Arc<str>,
+    profile_id: Option<Arc<str>>,
+    degraded: bool,
+}
+
+impl Kept {
+    fn new(rendering: &Rendering, head: Option<&Head>) -> Self {
+        Self {
+            head: head.map(Arc::downgrade),
+            tail: rendering.tail().into(),
+            revision: rendering.revision.as_str().into(),
+            profile_id: rendering.profile_id.as_deref().map(Arc::from),
+            degraded: rendering.degraded,
+        }
+    }
+
+    fn prompt(self) -> Option<SessionPrompt> {
+        let head = match &self.head {
+            None => Head::default(),
+            Some(head) => head.upgrade()?,
+        };
+        Some(self.with_head(head))
+    }
+
+    fn with_head(self, head: Head) -> SessionPrompt {
+        SessionPrompt {
+            head,
+            tail: self.tail,
+            revision: self.revision,
+            profile_id: self.profile_id,
+            degraded: self.degraded,
+        }
+    }
+}
+
+impl Rendering {
+    /// What other sessions have too; empty where that is too little to share.
+    fn head(&self) -> &str {
+        match (&self.short, self.composition.stable_prefix) {
+            (None, prefix @ SMALLEST_HEAD..) => &self.composition.text[..prefix],
+            _ => "",
+        }
+    }
+
+    /// The rest.
+    fn tail(&self) -> &str {
+        let text = self.short.as_deref().unwrap_or(&self.composition.text);
+        &text[self.head().len()..]
+    }
+}
+
+/// Decides how long a prompt is kept, counted from the end of its rendering.
+struct Freshness {
+    ttl: Duration,
+}
+
+impl Expiry<Key, Kept> for Freshness {
+    fn expire_after_create(&self, _key: &Key, kept: &Kept, _now: Instant) -> Option<Duration> {
+        Some(if kept.degraded {
+            self.ttl.min(DEGRADED_TTL)
+        } else {
+            self.ttl
+        })
+    }
+}
+
+fn weight(text_bytes: usize) -> u32 {
+    u32::try_from(text_bytes + ENTRY_OVERHEAD).unwrap_or(u32::MAX)
+}

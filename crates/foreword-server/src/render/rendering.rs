@@ -1,0 +1,194 @@
+//! Makes one text: composes what a [`Subject`] asks of a library, seals it, and cuts it to its form.
+//!
+//! Nothing here can read more of a session than the [`Subject`] holds, so two sessions with equal subjects have equal
+//! texts; the cache relies on that.
+
+use std::sync::Arc;
+
+use foreword_compose::{
+    Composition, ContextBlock, Library, Request, SessionName, SessionValues, Trust, compose,
+};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+
+use crate::{
+    config::Form,
+    links::{ChatLinks, Links},
+    session::{ChatId, Session},
+};
+
+use super::{
+    Extras, RenderError, Rendered, Shape, forms,
+    guide::{self, Opening},
+};
+
+/// Where the guide lies in a workspace.
+const README_PATH: &str = "/home/assistant/README.md";
+
+/// What stands for a session's values in a text that is the same for all sessions.
+const KNOWN_LATER: &str = "(known at call time)";
+
+/// Everything that a text may depend on beside the library.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Subject {
+    pub(super) shape: Shape,
+    pub(super) profile_id: Option<Arc<str>>,
+    /// None where the text is the same for all sessions.
+    pub(super) session: Option<SessionSubject>,
+}
+
+/// What a text may hold of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct SessionSubject {
+    pub(super) chat_id: ChatId,
+    pub(super) user_email: Option<Arc<str>>,
+    pub(super) user_name: Option<Arc<str>>,
+    date: Date,
+    link_epoch: u64,
+}
+
+impl Subject {
+    pub(super) fn new(session: &Session, shape: Shape, now: Timestamp, link_epoch: u64) -> Self {
+        let session_subject = match shape {
+            Shape::Template | Shape::Form(Form::Neutral) => None,
+            Shape::Form(Form::Full | Form::Brief | Form::Hint) => Some(SessionSubject {
+                chat_id: session.chat_id.clone(),
+                user_email: session.user_email.clone().filter(|_| !session.shared),
+                user_name: session.user_name.clone(),
+                date: TimeZone::UTC.to_datetime(now).date(),
+                link_epoch,
+            }),
+        };
+        Self {
+            shape,
+            profile_id: session.profile_id.clone(),
+            session: session_subject,
+        }
+    }
+}
+
+/// One text, fresh.
+pub(super) struct Rendering {
+    pub(super) composition: Composition,
+    pub(super) revision: String,
+    pub(super) profile_id: Option<String>,
+    /// The short form, where one was asked for.
+    pub(super) short: Option<String>,
+    pub(super) degraded: bool,
+}
+
+impl Rendering {
+    pub(super) fn new(
+        library: &Library,
+        subject: &Subject,
+        links: &Links,
+        extras: &Extras,
+    ) -> Result<Self, RenderError> {
+        let values = Values::new(subject, links);
+        let opening = match subject.shape {
+            Shape::Form(Form::Neutral) => Opening::Neutral,
+            Shape::Form(_) => Opening::Identity,
+            Shape::Template => Opening::None,
+        };
+        let context = guide::block(library, opening)
+            .into_iter()
+            .chain(extras.context.iter().enumerate().map(request_context))
+            .collect();
+        let request = Request {
+            profile_id: subject.profile_id.as_deref(),
+            session: values.by_name(),
+            variables: extras.variables.clone(),
+            tools_prompt: extras.tools_prompt.as_deref().unwrap_or_default(),
+            context,
+            system_override: extras.system_override.as_deref(),
+            budget: None,
+        };
+        let mut composition = compose(library, &request)?;
+        let revision = guide::seal(&mut composition);
+        let short = match subject.shape {
+            Shape::Form(Form::Brief) => Some(forms::brief(&composition, &revision)),
+            Shape::Form(Form::Hint) => Some(forms::hint(&revision)),
+            Shape::Form(Form::Full | Form::Neutral) | Shape::Template => None,
+        };
+        let profile = match &subject.profile_id {
+            Some(id) => library.profile(id),
+            None => library.default_profile(),
+        };
+        Ok(Self {
+            composition,
+            revision,
+            profile_id: profile.map(|profile| profile.id.clone()),
+            short,
+            degraded: false,
+        })
+    }
+
+    pub(super) fn into_rendered(self) -> Rendered {
+        let text = self.short.as_deref().unwrap_or(&self.composition.text);
+        Rendered {
+            text: text.into(),
+            revision: self.revision,
+            profile_id: self.profile_id,
+            composition: self.composition,
+            degraded: self.degraded,
+        }
+    }
+}
+
+fn request_context((at, text): (usize, &String)) -> ContextBlock<'_> {
+    ContextBlock {
+        id: format!("context-{}", at + 1).into(),
+        name: "Request context".into(),
+        text: text.into(),
+        trust: Trust::Foreign,
+    }
+}
+
+/// What the session names stand for.
+enum Values<'a> {
+    Session {
+        session: &'a SessionSubject,
+        links: ChatLinks,
+        date: String,
+    },
+    KnownLater,
+    LeftInPlace,
+}
+
+impl<'a> Values<'a> {
+    fn new(subject: &'a Subject, links: &Links) -> Self {
+        match (&subject.session, subject.shape) {
+            (Some(session), _) => Self::Session {
+                session,
+                links: links.chat(&session.chat_id, session.link_epoch),
+                date: session.date.to_string(),
+            },
+            (None, Shape::Template) => Self::LeftInPlace,
+            (None, Shape::Form(_)) => Self::KnownLater,
+        }
+    }
+
+    fn by_name(&self) -> SessionValues<'_> {
+        match self {
+            Self::Session {
+                session,
+                links,
+                date,
+            } => SessionValues::default()
+                .with(SessionName::ChatId, Some(session.chat_id.as_str()))
+                .with(SessionName::UserEmail, session.user_email.as_deref())
+                .with(SessionName::UserName, session.user_name.as_deref())
+                .with(SessionName::FileBaseUrl, Some(&links.file_base_url))
+                .with(SessionName::ArchiveUrl, Some(&links.archive_url))
+                .with(SessionName::PreviewUrl, Some(&links.preview_url))
+                .with(SessionName::ReadmePath, Some(README_PATH))
+                .with(SessionName::Date, Some(date)),
+            Self::KnownLater => SessionName::ALL
+                .into_iter()
+                .fold(SessionValues::default(), |values, name| {
+                    values.with(name, Some(KNOWN_LATER))
+                })
+                .with(SessionName::ReadmePath, Some(README_PATH)),
+            Self::LeftInPlace => SessionValues::default(),
+        }
+    }
+}
