@@ -2,10 +2,14 @@
 //!
 //! Deliberately absent: where values come from. `foreword-cli` merges file, environment and flags.
 
+mod check;
+
 use std::{net::SocketAddr, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use check::{ConfigError, Warning};
 
 /// All sections that the server reads.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

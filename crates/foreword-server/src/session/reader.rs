@@ -28,6 +28,8 @@ const MAX_NAME_LENGTH: usize = 200;
 /// Reads sessions as the configuration says.
 pub struct SessionReader {
     mode: SessionMode,
+    /// The header that a client should send, as the configuration spells it.
+    preferred_header: Arc<str>,
     chat_in_path: Source<&'static str>,
     chat_id: Sources,
     user_email: Sources,
@@ -65,7 +67,7 @@ impl<'a> SessionSources<'a> {
 #[derive(Debug, Clone)]
 pub struct SessionRequest {
     session: Session,
-    missing_header: Option<HeaderName>,
+    missing_header: Option<Arc<str>>,
 }
 
 impl SessionRequest {
@@ -108,7 +110,7 @@ pub enum SessionError {
     #[error("this server needs a chat id: send the header `{header}`")]
     ChatIdRequired {
         /// The header to send.
-        header: HeaderName,
+        header: Arc<str>,
     },
 }
 
@@ -135,6 +137,10 @@ impl SessionReader {
             config.chat_id_headers.iter().map(String::as_str).collect();
         Self {
             mode: config.mode,
+            preferred_header: chat_id_headers
+                .first()
+                .map_or("X-Chat-Id", |name| *name)
+                .into(),
             chat_in_path: Source::new("path"),
             chat_id: Sources::new(&chat_id_headers, "chat_id", Some("foreword/chat_id")),
             user_email: Sources::new(
@@ -154,7 +160,7 @@ impl SessionReader {
             SessionMode::Lenient | SessionMode::Strict => self.named_chat(from)?,
         };
         let missing_header = (self.mode == SessionMode::Strict && named.is_none())
-            .then(|| self.chat_id.preferred_header());
+            .then(|| Arc::clone(&self.preferred_header));
         let chat_id_given = named.is_some() || self.mode == SessionMode::Single;
         let chat_id = named.unwrap_or_else(ChatId::default_chat);
         let is_default = chat_id.as_str() == ChatId::DEFAULT;
@@ -272,12 +278,6 @@ impl Sources {
             })),
             Some(_) => Err(SessionError::MetaNotText(source.name)),
         }
-    }
-
-    /// The header that a client should send.
-    fn preferred_header(&self) -> HeaderName {
-        let preferred = self.headers.first().map(|source| source.name.clone());
-        preferred.unwrap_or(HeaderName::from_static("x-chat-id"))
     }
 }
 

@@ -125,7 +125,7 @@ pub struct Listening {
     /// Stops it.
     pub shutdown: CancellationToken,
     /// Ends when it has stopped.
-    pub served: JoinHandle<std::io::Result<()>>,
+    pub served: JoinHandle<()>,
 }
 
 impl TestServerBuilder {
