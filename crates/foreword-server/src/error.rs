@@ -6,8 +6,8 @@
 use axum::response::{IntoResponse, Response};
 use foreword_compose::{Fault, ProfileNotFound};
 use foreword_store::{EditError, LoadError, StoreError};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::{Map, Value, json};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
 
 use crate::{render::RenderError, session::SessionError};
 
@@ -23,9 +23,9 @@ pub struct ApiError {
     /// Every fault of a body, with a JSON pointer.
     pub faults: Vec<FaultItem>,
     /// Further members of the problem object.
-    pub extra: Map<String, Value>,
+    pub extra: Vec<(&'static str, Value)>,
     /// Further headers.
-    pub headers: HeaderMap,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// One fault of a body.
@@ -63,8 +63,8 @@ impl ApiError {
             code,
             detail: detail.into(),
             faults: Vec::new(),
-            extra: Map::new(),
-            headers: HeaderMap::new(),
+            extra: Vec::new(),
+            headers: Vec::new(),
         }
     }
 
@@ -77,15 +77,15 @@ impl ApiError {
 
     /// The same error with one more member of the problem object.
     #[must_use]
-    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
-        self.extra.insert(member.to_owned(), value.into());
+    pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Self {
+        self.extra.push((member, value.into()));
         self
     }
 
     /// The same error with one more header.
     #[must_use]
-    pub fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
         self
     }
 
@@ -112,24 +112,25 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut problem = Map::new();
-        problem.insert("type".to_owned(), "about:blank".into());
-        problem.insert(
-            "title".to_owned(),
-            self.status.canonical_reason().unwrap_or("Error").into(),
-        );
-        problem.insert("status".to_owned(), self.status.as_u16().into());
-        problem.insert("detail".to_owned(), self.detail.into());
-        problem.insert("code".to_owned(), self.code.into());
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let mut problem = json!({
+            "type": "about:blank",
+            "title": title,
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        });
         if !self.faults.is_empty() {
-            problem.insert("errors".to_owned(), json!(self.faults));
+            problem["errors"] = json!(self.faults);
         }
-        problem.extend(self.extra);
-        let mut response = (self.status, Value::Object(problem).to_string()).into_response();
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        for (member, value) in self.extra {
+            problem[member] = value;
+        }
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (self.status, problem.to_string()).into_response();
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
         response.headers_mut().extend(self.headers);
         response
     }

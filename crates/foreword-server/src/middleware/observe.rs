@@ -82,10 +82,6 @@ pub(super) async fn observe(State(app): State<App>, request: Request, next: Next
 }
 
 /// The answer in place of a handler that panicked. What it said is left to the panic hook: it may hold prompt text.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature that `CatchPanicLayer` calls"
-)]
 pub(super) fn panicked(_panic: Box<dyn Any + Send + 'static>) -> Response {
     tracing::error!("A handler panicked; this is a bug");
     ApiError::new(

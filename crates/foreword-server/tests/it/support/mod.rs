@@ -1,6 +1,5 @@
 //! A server to ask, in this process, and its answers in a form that reads well in a snapshot.
 
-mod memory_store;
 mod response;
 
 use std::{
@@ -14,75 +13,77 @@ use foreword_server::{
     App, AppParts, ServerConfig,
     config::{KeyConfig, Role, Secret},
 };
-use foreword_store::Clock;
+use foreword_store::{Clock, StoreConfig, YamlStore};
 use http::{HeaderValue, Method, Request, header};
 use jiff::{SignedDuration, Timestamp};
+use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use memory_store::MemoryStore;
-pub use response::TestResponse;
+pub(crate) use response::TestResponse;
 
 /// The keys of servers that were made `with_keys`.
-pub const API_KEY: &str = "test-api-key";
-pub const ADMIN_KEY: &str = "test-admin-key";
+pub(crate) const API_KEY: &str = "test-api-key";
+pub(crate) const ADMIN_KEY: &str = "test-admin-key";
 
 /// The moment at which tests begin.
-pub const START: &str = "2026-07-01T12:00:00Z";
+pub(crate) const START: &str = "2026-07-01T12:00:00Z";
 
 /// The real router over a real store, with a clock that stands still.
-pub struct TestServer {
-    pub app: App,
+pub(crate) struct TestServer {
+    pub(crate) app: App,
+    /// Where the library is kept, in `system_prompts.yaml`.
+    pub(crate) data: TempDir,
     router: Router,
     now: Arc<Mutex<Timestamp>>,
 }
 
 /// What a server is to be like.
-pub struct TestServerBuilder {
-    library: String,
+pub(crate) struct TestServerBuilder {
+    library: Option<String>,
     config: ServerConfig,
 }
 
 impl TestServer {
-    /// Without keys, with the default configuration and an empty library.
-    pub fn new() -> Self {
+    /// Without keys, with the default configuration and the built-in library.
+    pub(crate) fn new() -> Self {
         Self::builder().start()
     }
 
     /// With an API key and an admin key.
-    pub fn with_keys() -> Self {
+    pub(crate) fn with_keys() -> Self {
         Self::builder().keys().start()
     }
 
-    pub fn builder() -> TestServerBuilder {
+    pub(crate) fn builder() -> TestServerBuilder {
         TestServerBuilder {
-            library: String::new(),
+            library: None,
             config: ServerConfig::default(),
         }
     }
 
-    pub fn get(&self, path: &str) -> TestRequest {
+    pub(crate) fn get(&self, path: &str) -> TestRequest {
         self.request(Method::GET, path)
     }
 
-    pub fn post(&self, path: &str) -> TestRequest {
+    pub(crate) fn post(&self, path: &str) -> TestRequest {
         self.request(Method::POST, path)
     }
 
-    pub fn put(&self, path: &str) -> TestRequest {
+    pub(crate) fn put(&self, path: &str) -> TestRequest {
         self.request(Method::PUT, path)
     }
 
-    pub fn patch(&self, path: &str) -> TestRequest {
+    pub(crate) fn patch(&self, path: &str) -> TestRequest {
         self.request(Method::PATCH, path)
     }
 
-    pub fn delete(&self, path: &str) -> TestRequest {
+    pub(crate) fn delete(&self, path: &str) -> TestRequest {
         self.request(Method::DELETE, path)
     }
 
-    pub fn request(&self, method: Method, path: &str) -> TestRequest {
+    pub(crate) fn request(&self, method: Method, path: &str) -> TestRequest {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -96,13 +97,13 @@ impl TestServer {
     }
 
     /// Lets time pass.
-    pub fn advance(&self, duration: SignedDuration) {
+    pub(crate) fn advance(&self, duration: SignedDuration) {
         let mut now = self.now.lock().unwrap();
         *now = now.checked_add(duration).unwrap();
     }
 
     /// Serves real connections on a free port.
-    pub async fn listen(&self) -> Listening {
+    pub(crate) async fn listen(&self) -> Listening {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -120,32 +121,32 @@ impl TestServer {
 }
 
 /// A server with a socket.
-pub struct Listening {
-    pub address: std::net::SocketAddr,
+pub(crate) struct Listening {
+    pub(crate) address: std::net::SocketAddr,
     /// Stops it.
-    pub shutdown: CancellationToken,
+    pub(crate) shutdown: CancellationToken,
     /// Ends when it has stopped.
-    pub served: JoinHandle<()>,
+    pub(crate) served: JoinHandle<()>,
 }
 
 impl TestServerBuilder {
     /// The library as YAML.
-    pub fn library(mut self, yaml: &str) -> Self {
-        yaml.clone_into(&mut self.library);
+    pub(crate) fn library(mut self, yaml: &str) -> Self {
+        self.library = Some(yaml.to_owned());
         self
     }
 
-    pub fn config(mut self, adjust: impl FnOnce(&mut ServerConfig)) -> Self {
+    pub(crate) fn config(mut self, adjust: impl FnOnce(&mut ServerConfig)) -> Self {
         adjust(&mut self.config);
         self
     }
 
     /// With [`API_KEY`] and [`ADMIN_KEY`].
-    pub fn keys(self) -> Self {
+    pub(crate) fn keys(self) -> Self {
         self.key(API_KEY, Role::Api).key(ADMIN_KEY, Role::Admin)
     }
 
-    pub fn key(mut self, key: &str, role: Role) -> Self {
+    pub(crate) fn key(mut self, key: &str, role: Role) -> Self {
         self.config.auth.keys.push(KeyConfig {
             name: format!("{role:?}").to_lowercase(),
             key: Secret::new(key),
@@ -155,14 +156,19 @@ impl TestServerBuilder {
         self
     }
 
-    pub fn start(self) -> TestServer {
+    pub(crate) fn start(self) -> TestServer {
         let now = Arc::new(Mutex::new(START.parse().unwrap()));
         let clock: Clock = {
             let now = Arc::clone(&now);
             Arc::new(move || *now.lock().unwrap())
         };
+        let data = tempfile::tempdir().unwrap();
+        if let Some(library) = &self.library {
+            std::fs::write(data.path().join("system_prompts.yaml"), library).unwrap();
+        }
+        let store = YamlStore::open(data.path(), &StoreConfig::default(), Arc::clone(&clock));
         let app = App::new(AppParts {
-            store: Arc::new(MemoryStore::new(&self.library, &clock)),
+            store: Arc::new(store.unwrap()),
             config: self.config,
             clock,
             link_key: [7; 32],
@@ -170,6 +176,7 @@ impl TestServerBuilder {
         TestServer {
             router: foreword_server::router(app.clone()),
             app,
+            data,
             now,
         }
     }
@@ -177,13 +184,13 @@ impl TestServerBuilder {
 
 /// A request that is sent when it is awaited.
 #[must_use = "it is sent when it is awaited"]
-pub struct TestRequest {
+pub(crate) struct TestRequest {
     router: Router,
     request: Request<Body>,
 }
 
 impl TestRequest {
-    pub fn header<V>(mut self, name: &'static str, value: V) -> Self
+    pub(crate) fn header<V>(mut self, name: &'static str, value: V) -> Self
     where
         V: TryInto<HeaderValue, Error: std::fmt::Debug>,
     {
@@ -192,15 +199,15 @@ impl TestRequest {
         self
     }
 
-    pub fn key(self, key: &str) -> Self {
+    pub(crate) fn key(self, key: &str) -> Self {
         self.header("authorization", format!("Bearer {key}"))
     }
 
-    pub fn api(self) -> Self {
+    pub(crate) fn api(self) -> Self {
         self.key(API_KEY)
     }
 
-    pub fn admin(self) -> Self {
+    pub(crate) fn admin(self) -> Self {
         self.key(ADMIN_KEY)
     }
 
@@ -208,12 +215,12 @@ impl TestRequest {
         clippy::needless_pass_by_value,
         reason = "`json!` makes values that nobody needs afterwards"
     )]
-    pub fn json(self, body: serde_json::Value) -> Self {
+    pub(crate) fn json(self, body: serde_json::Value) -> Self {
         self.header("content-type", "application/json")
             .body(body.to_string())
     }
 
-    pub fn body(mut self, body: impl Into<Body>) -> Self {
+    pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
         *self.request.body_mut() = body.into();
         self
     }

@@ -8,14 +8,14 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-pub struct TestResponse {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct TestResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl TestResponse {
-    pub async fn read(response: Response<Body>) -> Self {
+    pub(crate) async fn read(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         Self {
             status: parts.status,
@@ -24,16 +24,16 @@ impl TestResponse {
         }
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The value of a header; empty where there is none.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .map_or("", |value| value.to_str().unwrap())
@@ -43,7 +43,7 @@ impl TestResponse {
     ///
     /// A problem is its status, code and detail, with a line per fault and further member; JSON is indented; a text is
     /// itself.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let status = self.status.as_u16();
         let content_type = self.header("content-type");
         if self.body.is_empty() {
@@ -59,7 +59,7 @@ impl TestResponse {
     }
 
     /// The answer for a snapshot, with these headers where they are set.
-    pub fn summary_with(&self, headers: &[&str]) -> String {
+    pub(crate) fn summary_with(&self, headers: &[&str]) -> String {
         let mut summary = self.summary();
         for name in headers {
             for value in self.headers.get_all(*name) {
