@@ -13,7 +13,7 @@ use crate::{
     diagnostic::Diagnostic,
     findings,
     library::{Library, SectionType},
-    placeholder::{Segment, segments},
+    placeholder::{Segment, split},
     request::{Request, SessionName, Trust},
 };
 
@@ -107,10 +107,11 @@ impl<'a> Assembly<'a> {
         let mut marks = match piece.trust {
             Trust::Library => self.write_expanded(piece.text),
             Trust::Foreign => {
-                PartWriter::new(&mut self.text).write(piece.text);
+                self.text.push_str(piece.text);
                 Marks::default()
             }
         };
+        unify_line_ends(&mut self.text, start, &mut marks);
         if !trim(&mut self.text, start, &mut marks) {
             self.text.truncate(end_of_previous);
             if marks.first_value.is_some() {
@@ -144,36 +145,36 @@ impl<'a> Assembly<'a> {
     fn write_expanded(&mut self, text: &'a str) -> Marks<'a> {
         let (library, request) = (self.library, self.request);
         let mut marks = Marks::default();
-        let mut writer = PartWriter::new(&mut self.text);
-        for segment in segments(text, |name| look_up(name, library, request)) {
+        let meaning_of = |name| look_up(name, library, request);
+        split(text, meaning_of, |segment| {
+            let start = self.text.len();
             match segment {
                 Segment::Text(text)
                 | Segment::Placeholder {
                     meaning: Value::Default(text),
                     ..
-                } => {
-                    writer.write(text);
-                }
+                } => self.text.push_str(text),
                 Segment::Placeholder {
                     written,
                     meaning: Value::Varying(value),
                 } => {
-                    let range = writer.write(value);
+                    self.text.push_str(value);
+                    let range = start..self.text.len();
                     marks.first_value.get_or_insert((written, range));
                 }
                 Segment::Placeholder {
                     written,
                     meaning: Value::Missing(name),
                 } => {
-                    let range = writer.write(written);
+                    self.text.push_str(written);
                     let known = self.unresolved.iter().any(|seen| seen == name.as_str());
                     if !known {
                         self.unresolved.push(name.as_str().to_owned());
-                        marks.missing.push((name, range));
+                        marks.missing.push((name, start..self.text.len()));
                     }
                 }
             }
-        }
+        });
         marks
     }
 
@@ -248,62 +249,39 @@ struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Follows the text after `removed` bytes went at `start` and everything from `end` on.
-    fn shift(&mut self, start: usize, removed: usize, end: usize) {
-        let moved = |offset: usize| offset.saturating_sub(removed).clamp(start, end);
+    /// Follows the text to where its bytes went.
+    fn move_by(&mut self, new_offset: impl Fn(usize) -> usize) {
         let ranges = self.first_value.iter_mut().map(|(_, range)| range);
         for range in ranges.chain(self.missing.iter_mut().map(|(_, range)| range)) {
-            *range = moved(range.start)..moved(range.end);
+            *range = new_offset(range.start)..new_offset(range.end);
         }
     }
+}
+
+/// Makes LF the only line end of the part that begins at `start`.
+///
+/// The whole part is looked at, because the two bytes of a CRLF may come from a text and from a value in it.
+fn unify_line_ends(text: &mut String, start: usize, marks: &mut Marks<'_>) {
+    if memchr(b'\r', &text.as_bytes()[start..]).is_none() {
+        return;
+    }
+    let part = text.split_off(start);
+    text.push_str(&part.replace("\r\n", "\n").replace('\r', "\n"));
+    marks.move_by(|offset| offset - part[..offset - start].matches("\r\n").count());
 }
 
 /// Takes leading blank lines and trailing white space from the part that begins at `start`.
 ///
 /// The indentation of the first line with text stays. Answers whether anything is left.
 fn trim(text: &mut String, start: usize, marks: &mut Marks<'_>) -> bool {
-    let end = text.trim_end().len().max(start);
-    text.truncate(end);
+    text.truncate(text.trim_end().len().max(start));
     let part = &text[start..];
     let indented = part.len() - part.trim_start().len();
     let blank_lines = part[..indented].rfind('\n').map_or(0, |at| at + 1);
     if blank_lines > 0 {
         text.drain(start..start + blank_lines);
     }
-    marks.shift(start, blank_lines, text.len());
-    text.len() > start
-}
-
-/// Writes one part with LF as its only line end, even where the two bytes of a CRLF come from different pieces.
-struct PartWriter<'t> {
-    text: &'t mut String,
-    after_carriage_return: bool,
-}
-
-impl<'t> PartWriter<'t> {
-    fn new(text: &'t mut String) -> Self {
-        Self {
-            text,
-            after_carriage_return: false,
-        }
-    }
-
-    /// Writes `piece` and answers where it went.
-    fn write(&mut self, piece: &str) -> Range<usize> {
-        let start = self.text.len();
-        let mut rest = piece;
-        if self.after_carriage_return && !rest.is_empty() {
-            self.after_carriage_return = false;
-            rest = rest.strip_prefix('\n').unwrap_or(rest);
-        }
-        while let Some(at) = memchr(b'\r', rest.as_bytes()) {
-            self.text.push_str(&rest[..at]);
-            self.text.push('\n');
-            rest = &rest[at + 1..];
-            self.after_carriage_return = rest.is_empty();
-            rest = rest.strip_prefix('\n').unwrap_or(rest);
-        }
-        self.text.push_str(rest);
-        start..self.text.len()
-    }
+    let end = text.len();
+    marks.move_by(|offset| offset.saturating_sub(blank_lines).clamp(start, end));
+    end > start
 }

@@ -204,23 +204,21 @@ fn plan<'a>(
         trust: block.trust,
         priority: 0,
     });
-    global
-        .into_iter()
-        .chain(tools)
-        .chain(sections)
-        .chain(context)
-        .collect()
+    let mut pieces = Vec::with_capacity(sections.len() + request.context.len() + 2);
+    pieces.extend(global.into_iter().chain(tools));
+    pieces.extend(sections.chain(context));
+    pieces
 }
 
 fn sections_in_order<'a>(
     library: &'a Library,
     profile: Option<&'a Profile>,
 ) -> Vec<ResolvedPlace<'a>> {
-    let mut places: Vec<_> = profile
-        .into_iter()
-        .flat_map(|profile| library.places(profile))
-        .filter(|place| place.enabled)
-        .collect();
+    let Some(profile) = profile else {
+        return Vec::new();
+    };
+    let mut places = Vec::with_capacity(profile.places.len() + profile.section_ids.len());
+    places.extend(library.places(profile).filter(|place| place.enabled));
     // A stable sort: equal orders keep their position in the file.
     places.sort_by_key(|place| place.order);
     places

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// `text` without control and bidirectional characters, trimmed, at most `limit` bytes and a note if it was cut.
 pub(crate) fn cleaned(text: &str, limit: usize) -> String {
     let looked_at = head(text, limit);
-    let mut clean = String::new();
+    let mut clean = String::with_capacity(looked_at.len().min(limit));
     let mut previous = None;
     for character in looked_at.trim().chars() {
         if clean.len() > limit {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use crate::{
     diagnostic::{Diagnostic, DiagnosticCode, Severity},
     library::{Library, Place, PlaceContent},
-    placeholder::{Segment, segments},
+    placeholder::{Segment, split},
 };
 
 /// Variables and shared sections that nothing uses, and sections without text, in file order.
@@ -22,16 +22,21 @@ pub fn lint(library: &Library) -> Vec<Diagnostic> {
 
 fn unused_variables(library: &Library) -> Vec<Diagnostic> {
     let variables = &library.draft().variables;
-    let used: HashSet<&str> = texts(library)
-        .flat_map(|text| segments(text, |name| variables.contains_key(name).then_some(name)))
-        .filter_map(|segment| match segment {
-            Segment::Text(_) => None,
-            Segment::Placeholder { meaning: name, .. } => Some(name),
-        })
-        .collect();
+    let mut used = HashSet::new();
+    for text in texts(library) {
+        let declared = |name| variables.get_key_value(name);
+        split(text, declared, |segment| {
+            if let Segment::Placeholder {
+                meaning: (name, _), ..
+            } = segment
+            {
+                used.insert(name);
+            }
+        });
+    }
     variables
         .keys()
-        .filter(|name| !used.contains(name.as_str()))
+        .filter(|name| !used.contains(name))
         .map(|name| Diagnostic {
             code: DiagnosticCode::UnusedVariable,
             severity: Severity::Warning,

@@ -6,7 +6,7 @@
 
 use memchr::memchr;
 
-/// A piece of a prompt text.
+/// A piece of a prompt text; pieces of text may be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Segment<'t, M> {
     /// Text to be kept as it is.
@@ -20,28 +20,49 @@ pub(crate) enum Segment<'t, M> {
     },
 }
 
-/// Splits `text` into pieces; `meaning_of` answers for known names only.
+/// Gives the pieces of `text` to `take`, in order; `meaning_of` answers for known names only.
 ///
 /// Put together again, the pieces are the text, less the backslashes that made a placeholder text.
-pub(crate) fn segments<'t, M>(
+pub(crate) fn split<'t, M>(
     text: &'t str,
     meaning_of: impl Fn(&'t str) -> Option<M>,
-) -> impl Iterator<Item = Segment<'t, M>> {
-    Segments {
-        text,
-        start: 0,
-        search_from: 0,
-        placeholder: None,
-        meaning_of,
+    mut take: impl FnMut(Segment<'t, M>),
+) {
+    // What stands before `start` was taken, what stands before `from` was looked at.
+    let (mut start, mut from) = (0, 0);
+    while let Some(offset) = memchr(b'{', &text.as_bytes()[from..]) {
+        let brace = from + offset;
+        from = brace + 1;
+        let Some(name) = name_after(text, brace) else {
+            continue;
+        };
+        let Some(meaning) = meaning_of(name) else {
+            continue;
+        };
+        from += name.len() + 1;
+        let before = &text[start..brace];
+        if let Some(before) = before.strip_suffix('\\') {
+            take(Segment::Text(before));
+            start = brace;
+        } else {
+            take(Segment::Text(before));
+            let written = &text[brace..from];
+            take(Segment::Placeholder { written, meaning });
+            start = from;
+        }
     }
+    take(Segment::Text(&text[start..]));
 }
 
-/// The name in the `{name}` that `text` starts with, known or not.
-fn leading_name(text: &str) -> Option<&str> {
-    let inner = text.strip_prefix('{')?;
-    let end = inner.bytes().position(|byte| !is_name_byte(byte))?;
-    let name = &inner[..end];
-    (inner.as_bytes()[end] == b'}' && is_name(name)).then_some(name)
+/// The name in a `{name}` whose brace is at `brace`, known or not.
+fn name_after(text: &str, brace: usize) -> Option<&str> {
+    let start = brace + 1;
+    let rest = &text.as_bytes()[start..];
+    if !rest.first()?.is_ascii_lowercase() {
+        return None;
+    }
+    let length = rest.iter().position(|byte| !is_name_byte(*byte))?;
+    (rest[length] == b'}').then(|| &text[start..start + length])
 }
 
 /// Whether `word` can be the name of a placeholder: `[a-z][a-z0-9_]*`.
@@ -53,64 +74,11 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'
 }
 
-struct Segments<'t, M, F> {
-    text: &'t str,
-    /// Where the text begins that was not yielded yet.
-    start: usize,
-    /// Where the search for the next brace goes on.
-    search_from: usize,
-    /// A placeholder found behind text that had to be yielded first.
-    placeholder: Option<Segment<'t, M>>,
-    meaning_of: F,
-}
-
-impl<'t, M, F: Fn(&'t str) -> Option<M>> Iterator for Segments<'t, M, F> {
-    type Item = Segment<'t, M>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if let Some(placeholder) = self.placeholder.take() {
-            return Some(placeholder);
-        }
-        let bytes = self.text.as_bytes();
-        while let Some(offset) = memchr(b'{', &bytes[self.search_from..]) {
-            let brace = self.search_from + offset;
-            self.search_from = brace + 1;
-            let Some(name) = leading_name(&self.text[brace..]) else {
-                continue;
-            };
-            let Some(meaning) = (self.meaning_of)(name) else {
-                continue;
-            };
-            let before = &self.text[self.start..brace];
-            let end = brace + name.len() + 2;
-            self.search_from = end;
-            if let Some(kept) = before.strip_suffix('\\') {
-                self.start = brace;
-                return Some(Segment::Text(kept));
-            }
-            self.start = end;
-            let placeholder = Segment::Placeholder {
-                written: &self.text[brace..end],
-                meaning,
-            };
-            if before.is_empty() {
-                return Some(placeholder);
-            }
-            self.placeholder = Some(placeholder);
-            return Some(Segment::Text(before));
-        }
-        let rest = &self.text[self.start..];
-        self.start = self.text.len();
-        self.search_from = self.start;
-        (!rest.is_empty()).then_some(Segment::Text(rest))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
 
-    use super::{Segment, segments};
+    use super::{Segment, split};
 
     #[expect(
         clippy::needless_pass_by_value,
@@ -118,12 +86,12 @@ mod tests {
     )]
     fn check(text: &str, expect: Expect) {
         let known = |name| (name == "a" || name == "chat_id").then_some(());
-        let pieces: Vec<String> = segments(text, known)
-            .map(|segment| match segment {
-                Segment::Text(text) => format!("text {text}"),
-                Segment::Placeholder { written, .. } => format!("name {written}"),
-            })
-            .collect();
+        let mut pieces = Vec::new();
+        split(text, known, |segment| match segment {
+            Segment::Text("") => {}
+            Segment::Text(text) => pieces.push(format!("text {text}")),
+            Segment::Placeholder { written, .. } => pieces.push(format!("name {written}")),
+        });
         expect.assert_eq(&pieces.join("\n"));
     }
 
@@ -156,7 +124,6 @@ mod tests {
         check(
             r"\{a} \{b} \\{a} \{a}{a}",
             expect![[r"
-                text 
                 text {a} \{b} \
                 text {a} 
                 text {a}

@@ -4,6 +4,8 @@
 //! schema may unfold to an endless one. What is not understood is passed over; depth, steps and bytes are bounded.
 //! Deliberately absent: validation, and keywords that say which values are accepted beyond type, enum and default.
 
+use std::ptr;
+
 use serde_json::{Map, Value};
 
 use super::{SHOWN_NAME, push_description};
@@ -126,7 +128,7 @@ impl<'a> Schemas<'a> {
         let own = schema.as_object()?;
         let mut target = own;
         for _ in 0..MAX_STEPS {
-            let next = match (target.get("$ref"), target.get("allOf")) {
+            let next = match (member(target, "$ref"), member(target, "allOf")) {
                 (Some(reference), _) => reference
                     .as_str()
                     .and_then(|reference| self.root.pointer(reference.strip_prefix('#')?)),
@@ -138,6 +140,7 @@ impl<'a> Schemas<'a> {
                 None => break,
             }
         }
+        let target = (!ptr::eq(own, target)).then_some(target);
         Some(Node { own, target })
     }
 
@@ -267,12 +270,12 @@ impl<'a> Schemas<'a> {
 #[derive(Clone, Copy)]
 struct Node<'a> {
     own: &'a Map<String, Value>,
-    target: &'a Map<String, Value>,
+    target: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> Node<'a> {
     fn get(self, key: &str) -> Option<&'a Value> {
-        self.own.get(key).or_else(|| self.target.get(key))
+        member(self.own, key).or_else(|| member(self.target?, key))
     }
 
     /// The array under `key`; empty if there is none.
@@ -292,6 +295,15 @@ impl<'a> Node<'a> {
     fn values(self) -> Vec<&'a Value> {
         self.list("enum").iter().chain(self.get("const")).collect()
     }
+}
+
+/// The member `key` of `object`. Schemas are small, and to compare a few keys is faster than to hash one.
+fn member<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    if object.len() > 8 {
+        return object.get(key);
+    }
+    let (_, value) = object.iter().find(|(name, _)| *name == key)?;
+    Some(value)
 }
 
 /// Takes one of the steps that are left, if any is.
