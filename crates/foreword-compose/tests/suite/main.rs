@@ -7,6 +7,7 @@
 mod composition;
 mod linting;
 mod placeholders;
+mod properties;
 mod support;
 mod tools_prompt;
 mod validation;
