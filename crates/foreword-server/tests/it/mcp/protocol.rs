@@ -279,6 +279,19 @@ async fn headers_that_contradict_the_message_are_refused() {
 }
 
 #[tokio::test]
+async fn an_unknown_revision_is_refused_in_json_rpc() {
+    let response = server()
+        .post("/mcp")
+        .message(&legacy("ping", json!({})))
+        .header("mcp-protocol-version", "1999-01-01")
+        .await;
+    assert_eq!(
+        response.rpc_error(),
+        "400 id=1 -32600 - Unsupported MCP-Protocol-Version: 1999-01-01"
+    );
+}
+
+#[tokio::test]
 async fn prompts_are_not_offered() {
     let server = server();
     for method in ["prompts/list", "prompts/get"] {

@@ -108,6 +108,22 @@ async fn an_invalid_chat_id_in_meta_is_an_error_there_too() {
 }
 
 #[tokio::test]
+async fn who_says_all_at_once_and_hangs_up_still_gets_the_answers() {
+    let server = server();
+    let mut client = Lines::connect(&server, session());
+    client.send(&initialize()).await;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    client.send(&initialized).await;
+    client.send(&legacy("tools/list", json!({}))).await;
+    client.input.shutdown().await.unwrap();
+    let mut answers = 0;
+    while client.output.next_line().await.unwrap().is_some() {
+        answers += 1;
+    }
+    assert_eq!(answers, 2);
+}
+
+#[tokio::test]
 async fn rmcps_client_talks_over_stdio() {
     let server = server();
     let (ours, theirs) = duplex(1 << 16);
