@@ -57,11 +57,7 @@ fn is_zero_weight(parameter: &str) -> bool {
 
 /// The same answer as a stream of one event. What is no success stays as it is: its status says all.
 pub(super) async fn as_event_stream(response: Response) -> Response {
-    let is_json = response
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value == "application/json");
-    if !is_json || response.status() != StatusCode::OK {
+    if !is_json(&response) || response.status() != StatusCode::OK {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -78,4 +74,9 @@ pub(super) async fn as_event_stream(response: Response) -> Response {
         HeaderValue::from_static("text/event-stream"),
     );
     Response::from_parts(parts, Body::from(event.freeze()))
+}
+
+pub(super) fn is_json(response: &Response) -> bool {
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    content_type.is_some_and(|value| value == "application/json")
 }

@@ -55,21 +55,9 @@ async fn answer_one(endpoint: &Endpoint, parts: &Parts, message: &Value) -> Opti
         let refusal = Refusal::invalid_request("`initialize` is sent by itself, not in a batch");
         return Some(refusal.in_answer_to(&body).into_json());
     }
-    let response = endpoint.answer(parts.clone(), body.clone()).await;
-    let is_notification = response.status() == StatusCode::ACCEPTED;
+    let response = endpoint.answer(parts.clone(), body).await;
     let answer = to_bytes(response.into_body(), usize::MAX).await.ok()?;
-    match serde_json::from_slice(&answer) {
-        Ok(answer) => Some(answer),
-        Err(_) if is_notification => None,
-        Err(_) => {
-            let text = String::from_utf8_lossy(&answer).into_owned();
-            Some(
-                Refusal::invalid_request(text)
-                    .in_answer_to(&body)
-                    .into_json(),
-            )
-        }
-    }
+    serde_json::from_slice(&answer).ok()
 }
 
 fn accepted() -> Response {

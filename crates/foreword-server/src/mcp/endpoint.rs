@@ -7,7 +7,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use axum::{
-    body::Body,
+    body::{Body, to_bytes},
     extract::{RawPathParams, Request, State, rejection::RawPathParamsRejection},
     response::{IntoResponse, Response},
 };
@@ -27,12 +27,14 @@ use crate::{
 };
 
 use super::{
-    accept::{Answers, as_event_stream},
+    accept::{Answers, as_event_stream, is_json},
     batch,
     handler::{Call, Handler},
     instructions::form_in_query,
     message::{Refusal, is_batch, why_unreadable},
 };
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What rmcp wants to read in `Accept`, whatever the client wrote.
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -51,7 +53,6 @@ impl Endpoint {
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(app.config().http.mcp_max_body)
-            .with_cancellation_token(app.stopping().clone())
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let handlers_app = app.clone();
@@ -67,9 +68,13 @@ impl Endpoint {
         let call = parts.extensions.get::<Arc<Call>>().cloned();
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let mut response = self.rmcp.handle(request).await.map(Body::new);
-        // The content type was checked before, so this is about what the body holds.
-        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return why_unreadable(&message).into_response();
+        match response.status() {
+            // The content type was set before, so this is about what the body holds.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => return why_unreadable(&message).into_response(),
+            StatusCode::BAD_REQUEST if !is_json(&response) => {
+                return in_json_rpc(response, &message).await;
+            }
+            _ => {}
         }
         if call.is_some_and(|call| call.refused.load(Ordering::Relaxed)) {
             *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -124,6 +129,7 @@ pub(crate) async fn deliver(
         Ok(call) => {
             parts.extensions.insert(Arc::new(call));
             parts.headers.insert(header::ACCEPT, BOTH);
+            parts.headers.insert(header::CONTENT_TYPE, JSON);
             if is_batch(&body) {
                 batch::answer(&endpoint, parts, &body).await.into_response()
             } else {
@@ -135,6 +141,18 @@ pub(crate) async fn deliver(
         Answers::Json => response,
         Answers::EventStream => as_event_stream(response).await,
     })
+}
+
+/// The same refusal in the words of the protocol; rmcp says some of them in plain text.
+async fn in_json_rpc(response: Response, message: &[u8]) -> Response {
+    let text = to_bytes(response.into_body(), usize::MAX)
+        .await
+        .expect("an answer that is in memory already can be read");
+    let text = String::from_utf8_lossy(&text);
+    let text = text.strip_prefix("Bad Request: ").unwrap_or(&text);
+    Refusal::invalid_request(text)
+        .in_answer_to(message)
+        .into_response()
 }
 
 fn not_acceptable() -> ApiError {

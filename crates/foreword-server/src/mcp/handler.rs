@@ -11,17 +11,19 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
         CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation,
-        InitializeRequestParams, InitializeResult, ListToolsResult, PaginatedRequestParams,
-        ProtocolVersion, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
+        InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerCapabilities,
+        ServerConfig, Tool,
     },
     service::RequestContext,
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::{
     app::App,
     config::Form,
-    metrics::Tier,
+    metrics::{Tier, ToolOutcome},
     render::RenderError,
     session::{SessionError, SessionRequest, SessionSources},
 };
@@ -102,7 +104,14 @@ impl Handler {
     }
 
     /// The full text, whatever form the handshake had.
-    async fn read_me(&self, context: &RequestContext<RoleServer>) -> Result<String, ToolFailure> {
+    async fn read_me(
+        &self,
+        arguments: Option<JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<String, ToolFailure> {
+        if arguments.is_some_and(|arguments| !arguments.is_empty()) {
+            return Err(ToolFailure::TakesNoArguments);
+        }
         let session = self.session(context)?.require()?;
         let prompt = self.app.renderer().render(&session, Form::Full).await?;
         Ok(prompt.text())
@@ -193,19 +202,22 @@ impl ServerHandler for Handler {
             );
             return Err(ErrorData::invalid_params(message, None));
         }
-        let outcome = if request
-            .arguments
-            .is_none_or(|arguments| arguments.is_empty())
-        {
-            self.read_me(&context).await
-        } else {
-            Err(ToolFailure::TakesNoArguments)
+        let started = Instant::now();
+        let (result, outcome) = match self.read_me(request.arguments, &context).await {
+            Ok(text) => (
+                CallToolResult::success(vec![ContentBlock::text(text)]),
+                ToolOutcome::Success,
+            ),
+            Err(failure) => (
+                CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
+                ToolOutcome::Error,
+            ),
         };
-        Ok(match outcome {
-            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Err(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
-        }
-        .into())
+        let seconds = started.elapsed().as_secs_f64();
+        self.app
+            .metrics()
+            .tool_call(tools::READ_ME, outcome, seconds);
+        Ok(result.into())
     }
 
     /// A method that exists ends up here too, if its parameters could not be read.

@@ -32,7 +32,8 @@ pub(super) fn brief(composition: &Composition, revision: &str) -> String {
          them in full; call it before you begin."
     );
     let parts = &composition.parts;
-    let mut room = BRIEF_LIMIT - length(&opening) - length(&left_out(parts.len(), parts.len()));
+    let closing = left_out(parts.len(), parts.len());
+    let mut room = BRIEF_LIMIT - length(&opening) - length(BREAK) - length(&closing);
 
     let mut ranked: Vec<usize> = (0..parts.len())
         .filter(|at| parts[*at].source != PartSource::Context)

@@ -4,5 +4,8 @@
 
 mod support;
 
+mod mcp;
 mod probes;
+mod render;
 mod session;
+mod system_prompt;
