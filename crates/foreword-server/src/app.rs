@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use foreword_store::{Clock, Store};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -14,6 +15,9 @@ use crate::{
     render::Renderer,
     session::SessionReader,
 };
+
+/// How many whole libraries are read from requests at once: each may take 64 MiB while it is.
+const LIBRARY_TEXTS_AT_ONCE: usize = 2;
 
 /// The state shared by all handlers; cheap to clone.
 #[derive(Clone)]
@@ -33,6 +37,7 @@ struct Inner {
     hosts: Hosts,
     request_ids: RequestIds,
     stopping: CancellationToken,
+    library_texts: Arc<Semaphore>,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -73,6 +78,7 @@ impl App {
                 hosts: Hosts::new(&config, links.public_base_url()),
                 request_ids: RequestIds::new(clock(), &link_key),
                 stopping: CancellationToken::new(),
+                library_texts: Arc::new(Semaphore::new(LIBRARY_TEXTS_AT_ONCE)),
                 store,
                 config,
                 clock,
@@ -128,6 +134,11 @@ impl App {
     #[must_use]
     pub fn stopping(&self) -> &CancellationToken {
         &self.inner.stopping
+    }
+
+    /// Permits to read a whole library from a request.
+    pub(crate) fn library_texts(&self) -> &Arc<Semaphore> {
+        &self.inner.library_texts
     }
 
     pub(crate) fn keys(&self) -> &Keys {

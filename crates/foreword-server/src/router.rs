@@ -4,12 +4,20 @@
 
 use axum::{
     Router,
-    routing::{delete, get, post},
+    middleware::from_fn_with_state,
+    routing::{delete, get, post, put},
 };
 use http::StatusCode;
 
 use crate::{
-    api::{health, mcp_info, render_cache, system_prompt},
+    api::{
+        docs, health, mcp_info, openapi,
+        prompts::{
+            add_library_revision, compose, events, library, places, profiles, sections, texts,
+            tools,
+        },
+        render_cache, system_prompt,
+    },
     app::App,
     error::ApiError,
     mcp,
@@ -28,7 +36,70 @@ pub fn router(app: App) -> Router {
         .route("/readyz", open.on(get(health::readyz)))
         .route("/metrics", api.on(get(health::show_metrics)));
 
-    let prompts = Router::new();
+    // Each resource has one line per audience: who may read it, and who may change it.
+    let library_api = api.library_body();
+    let library_admin = admin.library_body();
+    let prompts = Router::new()
+        .route("/profiles", api.on(get(profiles::list_profiles)))
+        .route("/profiles", admin.on(post(profiles::create_profile)))
+        .route("/profiles/{id}", api.on(get(profiles::get_profile)))
+        .route(
+            "/profiles/{id}",
+            admin.on(put(profiles::replace_profile)
+                .patch(profiles::patch_profile)
+                .delete(profiles::delete_profile)),
+        )
+        .route(
+            "/profiles/{id}/default",
+            admin.on(post(profiles::set_default_profile)),
+        )
+        .route(
+            "/profiles/{id}/sections/{section}",
+            admin.on(put(places::put_place)
+                .patch(places::patch_place)
+                .delete(places::remove_place)),
+        )
+        .route("/profiles/{id}/order", admin.on(put(places::order_places)))
+        .route("/global", api.on(get(texts::get_global_prompt)))
+        .route(
+            "/global/update",
+            admin.on(post(texts::update_global_prompt)),
+        )
+        .route("/sections", api.on(get(sections::list_sections)))
+        .route("/sections", admin.on(post(sections::create_section)))
+        .route("/sections/{id}", api.on(get(sections::get_section)))
+        .route(
+            "/sections/{id}",
+            admin.on(put(sections::replace_section)
+                .patch(sections::patch_section)
+                .delete(sections::delete_section)),
+        )
+        .route("/workspace-guide", api.on(get(texts::get_workspace_guide)))
+        .route(
+            "/workspace-guide",
+            admin.on(put(texts::replace_workspace_guide)),
+        )
+        .route("/variables", api.on(get(texts::get_variables)))
+        .route("/variables", admin.on(put(texts::replace_variables)))
+        .route("/compose", api.on(get(compose::preview_prompt)))
+        .route(
+            "/compose",
+            library_api.on(post(compose::preview_given_prompt)),
+        )
+        .route(
+            "/mcp-tools",
+            api.on(get(tools::get_tools_prompt).post(tools::make_tools_prompt)),
+        )
+        .route("/status", api.on(get(library::get_status)))
+        .route("/export", api.on(get(library::export_library)))
+        .route("/import", library_admin.on(post(library::import_library)))
+        .route("/undo", admin.on(post(library::undo_edit)))
+        .route(
+            "/events",
+            api.without_time_limit().on(get(events::follow_changes)),
+        )
+        .layer(from_fn_with_state(app.clone(), add_library_revision));
+    let prompts = Router::new().nest("/api/prompts", prompts);
 
     let mcp = mcp::Endpoint::new(app.clone());
     let mcp = api.mcp().on(post(mcp::deliver).with_state(mcp));
@@ -46,7 +117,9 @@ pub fn router(app: App) -> Router {
             admin.on(delete(render_cache::delete_render_cache)),
         );
 
-    let documentation = Router::new();
+    let documentation = Router::new()
+        .route("/docs", api.on(get(docs::show_docs)))
+        .route("/openapi.json", api.on(get(openapi::show_openapi)));
 
     let service = Router::new()
         .merge(prompts)

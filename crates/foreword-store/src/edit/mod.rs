@@ -136,7 +136,8 @@ pub enum EditError {
 }
 
 impl EditError {
-    fn not_found<'a>(
+    /// The refusal of an id that is not among the known ones.
+    pub fn not_found<'a>(
         kind: &'static str,
         id: &str,
         known: impl IntoIterator<Item = &'a str>,

@@ -1,0 +1,354 @@
+//! Reads a JSON body field by field, and finds all that is wrong with it rather than the first thing.
+//!
+//! A field that cannot be read counts as absent, with a fault; so whatever reads the fields goes on to the next.
+
+use foreword_compose::{Fault, SectionType};
+use serde_json::{Map, Value};
+
+use crate::operations::prompts::{Document, Proposal};
+
+/// Reads `body` with `read`, which is given the item: what `wrapper` holds, or the body itself.
+pub(super) fn read_wrapped<T>(
+    body: &Value,
+    wrapper: &'static Wrapper,
+    read: impl FnOnce(&mut Fields<'_>) -> T,
+) -> Proposal<T> {
+    let mut faults = Vec::new();
+    let (item, pointer) = match body.get(wrapper.name) {
+        Some(item) => {
+            let mut outer = Fields::new(body, String::new(), &mut faults);
+            outer.value(wrapper.name);
+            outer.ignore(wrapper.beside);
+            outer.finish();
+            (item, wrapper.pointer)
+        }
+        None => (body, ""),
+    };
+    let mut fields = Fields::new(item, pointer.to_owned(), &mut faults);
+    let value = read(&mut fields);
+    fields.finish();
+    Proposal {
+        value,
+        document: Document {
+            item: pointer,
+            faults,
+        },
+    }
+}
+
+/// The object that `GET` puts around an item.
+pub(super) struct Wrapper {
+    /// The name of the field that holds the item.
+    pub(super) name: &'static str,
+    /// A JSON pointer to that field.
+    pub(super) pointer: &'static str,
+    /// The read-only fields beside it.
+    pub(super) beside: &'static [&'static str],
+}
+
+/// The fields of one object. Every read marks the field as known; [`Fields::finish`] refuses the others.
+pub(super) struct Fields<'a> {
+    object: Option<&'a Map<String, Value>>,
+    pointer: String,
+    known: Vec<&'static str>,
+    ignored: &'static [&'static str],
+    faults: &'a mut Vec<Fault>,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `value`, which should be an object.
+    pub(super) fn new(value: &'a Value, pointer: String, faults: &'a mut Vec<Fault>) -> Self {
+        if !value.is_object() {
+            faults.push(wrong_type(&pointer, "an object", value));
+        }
+        Self {
+            object: value.as_object(),
+            pointer,
+            known: Vec::new(),
+            ignored: &[],
+            faults,
+        }
+    }
+
+    /// Accepts `names` without looking at them.
+    pub(super) fn ignore(&mut self, names: &'static [&'static str]) {
+        self.ignored = names;
+    }
+
+    /// The value of a field, whatever it is.
+    pub(super) fn value(&mut self, name: &'static str) -> Option<&'a Value> {
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
+        self.object?.get(name)
+    }
+
+    /// A field of a JSON Merge Patch: null takes it away, which leaves the default.
+    pub(super) fn patched<T>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        read: impl FnOnce(&mut Self, &'static str) -> Option<T>,
+    ) -> Option<T> {
+        if self.value(name).is_some_and(Value::is_null) {
+            return Some(default);
+        }
+        read(self, name)
+    }
+
+    /// Checks that the item has the id of its address, if it names one.
+    pub(super) fn same_id(&mut self, id: &str) {
+        if let Some(other) = self.text("id")
+            && other != id
+        {
+            let message = format!("`id` is `{other}`, but the address says `{id}`");
+            let hint = "an item keeps its id; leave the field out, or create a new item";
+            self.fault("id", "different-id", message, Some(hint.to_owned()));
+        }
+    }
+
+    /// A text, if the field is there.
+    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.typed(name, "a text", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// A text that must be there.
+    pub(super) fn required_text(&mut self, name: &'static str) -> String {
+        self.require(name, "a text");
+        self.text(name).unwrap_or_default()
+    }
+
+    /// A text, if the field is there and not null.
+    pub(super) fn nullable_text(&mut self, name: &'static str) -> Option<String> {
+        self.value(name).filter(|value| !value.is_null())?;
+        self.typed(name, "a text or null", |value| {
+            value.as_str().map(str::to_owned)
+        })
+    }
+
+    /// True or false, if the field is there.
+    pub(super) fn flag(&mut self, name: &'static str) -> Option<bool> {
+        self.typed(name, "true or false", Value::as_bool)
+    }
+
+    /// A whole number, if the field is there.
+    pub(super) fn number(&mut self, name: &'static str) -> Option<i64> {
+        self.typed(name, "a whole number", Value::as_i64)
+    }
+
+    /// A section type, if the field is there.
+    pub(super) fn section_type(&mut self, name: &'static str) -> Option<SectionType> {
+        let word = self.text(name)?;
+        if let Ok(section_type) = word.parse() {
+            return Some(section_type);
+        }
+        let words = SectionType::ALL.map(SectionType::as_str);
+        let hint = match nearest(&word, words) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("use one of {}", listed(words)),
+        };
+        self.fault(
+            name,
+            "unknown-type",
+            format!("unknown section type {}", shown(&Value::String(word))),
+            Some(hint),
+        );
+        None
+    }
+
+    /// A list whose entries are read one by one, if the field is there.
+    pub(super) fn list<T>(
+        &mut self,
+        name: &'static str,
+        mut read: impl FnMut(&'a Value, &str, &mut Vec<Fault>) -> T,
+    ) -> Option<Vec<T>> {
+        let entries = self.typed(name, "a list", Value::as_array)?;
+        let entries = entries.iter().enumerate().map(|(at, entry)| {
+            let pointer = format!("{}/{at}", self.pointer_to(name));
+            read(entry, &pointer, self.faults)
+        });
+        Some(entries.collect())
+    }
+
+    /// Whatever `read` makes of the field; the default where it is absent or null.
+    pub(super) fn read<T: Default>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a Value, &str, &mut Vec<Fault>) -> T,
+    ) -> T {
+        match self.value(name) {
+            None | Some(Value::Null) => T::default(),
+            Some(value) => read(value, &self.pointer_to(name), self.faults),
+        }
+    }
+
+    /// A field that may be spelled in two ways, but not in both at once.
+    pub(super) fn either<T>(
+        &mut self,
+        one: &'static str,
+        other: &'static str,
+        read: impl Fn(&mut Self, &'static str) -> Option<T>,
+    ) -> Option<T> {
+        let (first, second) = (read(self, one), read(self, other));
+        if first.is_some() && second.is_some() {
+            let message = format!("`{one}` and `{other}` say the same thing");
+            let hint = "leave one of them out".to_owned();
+            self.fault(other, "duplicate-field", message, Some(hint));
+        }
+        first.or(second)
+    }
+
+    /// Adds a fault of the field `name`.
+    pub(super) fn fault(
+        &mut self,
+        name: &str,
+        code: &'static str,
+        message: String,
+        hint: Option<String>,
+    ) {
+        let pointer = self.pointer_to(name);
+        self.faults.push(Fault {
+            pointer,
+            code,
+            message,
+            hint,
+        });
+    }
+
+    /// Adds a fault if the field is not there.
+    pub(super) fn require(&mut self, name: &'static str, what: &str) {
+        if self.object.is_some() && self.value(name).is_none() {
+            self.fault(
+                name,
+                "missing-field",
+                format!("`{name}` is missing"),
+                Some(format!("give {what}")),
+            );
+        }
+    }
+
+    /// Refuses the fields that nobody asked for.
+    pub(super) fn finish(self) {
+        for name in self.object.iter().flat_map(|object| object.keys()) {
+            if self.known.contains(&name.as_str()) || self.ignored.contains(&name.as_str()) {
+                continue;
+            }
+            let hint = match nearest(name, self.known.iter().copied()) {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => format!("known fields: {}", listed(self.known.iter().copied())),
+            };
+            self.faults.push(Fault {
+                pointer: format!("{}/{}", self.pointer, escaped(name)),
+                code: "unknown-field",
+                message: format!("unknown field {}", shown(&Value::String(name.clone()))),
+                hint: Some(hint),
+            });
+        }
+    }
+
+    fn typed<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.value(name)?;
+        let read = read(value);
+        if read.is_none() {
+            let fault = wrong_type(&self.pointer_to(name), expected, value);
+            self.faults.push(fault);
+        }
+        read
+    }
+
+    fn pointer_to(&self, name: &str) -> String {
+        format!("{}/{}", self.pointer, escaped(name))
+    }
+}
+
+/// Reads a map from names to texts.
+pub(super) fn read_texts<'a>(
+    value: &'a Value,
+    pointer: &str,
+    faults: &mut Vec<Fault>,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    if !value.is_object() {
+        faults.push(wrong_type(pointer, "an object of texts", value));
+    }
+    let entries = value.as_object().into_iter().flatten();
+    let texts = entries
+        .clone()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    let others = entries.filter(|(_, value)| !value.is_string());
+    faults.extend(others.map(|(name, value)| {
+        let pointer = format!("{pointer}/{}", escaped(name));
+        wrong_type(&pointer, "a text", value)
+    }));
+    texts
+}
+
+/// The fault of a value that is not what it should be.
+pub(super) fn wrong_type(pointer: &str, expected: &str, value: &Value) -> Fault {
+    let name = pointer.rsplit('/').next().unwrap_or_default();
+    let subject = match name.replace("~1", "/").replace("~0", "~") {
+        name if pointer.is_empty() => "the body".to_owned() + &name,
+        name => format!("`{name}`"),
+    };
+    Fault {
+        pointer: pointer.to_owned(),
+        code: "wrong-type",
+        message: format!("{subject} must be {expected}, not {}", shown_typed(value)),
+        hint: None,
+    }
+}
+
+/// How much of a value a message repeats, in characters.
+const SHOWN: usize = 40;
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(_) => "an object".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::String(text) if text.chars().count() > SHOWN => {
+            format!("`{}…`", text.chars().take(SHOWN).collect::<String>())
+        }
+        Value::String(text) => format!("`{text}`"),
+        other => format!("`{other}`"),
+    }
+}
+
+/// The value so that a text can be told from a number or a word.
+fn shown_typed(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() <= SHOWN => format!("`{value}`"),
+        Value::String(_) => "a text".to_owned(),
+        other => shown(other),
+    }
+}
+
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// The name that was probably meant.
+fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::normalized_damerau_levenshtein(name, candidate),
+                candidate,
+            )
+        })
+        .filter(|(likeness, _)| *likeness >= LIKELY)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// From which likeness on a name is worth suggesting.
+const LIKELY: f64 = 0.5;

@@ -1,1 +1,0 @@
-//! Reading and editing the prompt library.
