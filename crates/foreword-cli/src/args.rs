@@ -135,22 +135,7 @@ pub(crate) enum Command {
     /// Print a composed prompt
     ///
     /// With --chat it is exactly what every tier delivers to that chat; without, what the library alone gives.
-    Compose {
-        /// The profile [default: the library's default profile]
-        #[arg(long, value_name = "ID")]
-        profile: Option<String>,
-        /// The chat to render for
-        #[arg(long, value_name = "ID")]
-        chat: Option<String>,
-        /// The user to render for
-        #[arg(long, value_name = "E-MAIL", requires = "chat")]
-        email: Option<String>,
-        /// Show part by part where it comes from, and how long it is
-        #[arg(long)]
-        explain: bool,
-        #[command(flatten)]
-        output: Output,
-    },
+    Compose(Composing),
     /// Print all mistakes of a library, as file:line:column
     ///
     /// Errors make the exit code 1; warnings and notes do not.
@@ -213,6 +198,25 @@ pub(crate) struct Output {
     pub(crate) json: bool,
 }
 
+/// What is composed.
+#[derive(Debug, Args)]
+pub(crate) struct Composing {
+    /// The profile [default: the library's default profile]
+    #[arg(long, value_name = "ID")]
+    pub(crate) profile: Option<String>,
+    /// The chat to render for
+    #[arg(long, value_name = "ID")]
+    pub(crate) chat: Option<String>,
+    /// The user to render for
+    #[arg(long, value_name = "E-MAIL", requires = "chat")]
+    pub(crate) email: Option<String>,
+    /// Show part by part where it comes from, and how long it is
+    #[arg(long)]
+    pub(crate) explain: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
 /// Where a text comes from.
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
@@ -227,7 +231,11 @@ pub(crate) struct Content {
 
 /// `foreword profiles …`
 #[derive(Debug, Subcommand)]
-#[command(after_help = "Example:\n  foreword profiles set writer --name Writer --use tone,safety")]
+#[command(after_help = "\
+Examples:
+  foreword profiles set writer --name Writer --description 'Edits prose'
+  foreword sections set safety --profile writer
+  foreword profiles default writer")]
 pub(crate) enum ProfilesCommand {
     /// List the profiles
     #[command(visible_alias = "ls")]
@@ -255,9 +263,6 @@ pub(crate) enum ProfilesCommand {
         /// Whether the tools prompt is part of it
         #[arg(long, value_name = "BOOL")]
         tools_prompt: Option<bool>,
-        /// Add these shared sections, separated by commas
-        #[arg(long = "use", value_name = "SECTIONS", value_delimiter = ',')]
-        uses: Vec<String>,
     },
     /// Make a profile the default
     Default {

@@ -6,9 +6,13 @@
 mod args;
 mod commands;
 mod config;
-mod data_dir;
 mod failure;
+mod library;
+mod link_key;
 mod logging;
+
+mod server;
+mod signals;
 mod telemetry;
 mod terminal;
 

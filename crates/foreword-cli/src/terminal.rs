@@ -10,5 +10,22 @@ pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 /// What matters most in a line.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// What matters least in a line.
-pub(crate) const FAINT: Style = Style::new().dimmed();
+/// Rows with their columns one under the other.
+pub(crate) fn columns<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or_default()
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(widths);
+        let line: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}

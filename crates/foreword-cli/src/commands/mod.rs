@@ -1,12 +1,32 @@
-//! What each command does, one file a command.
+//! What each command does, one file a command, and how commands read and print.
 
+mod check;
 mod completions;
+mod compose;
 mod config;
+mod doctor;
+mod init;
+mod links;
+mod profiles;
+mod sections;
+mod serve;
+mod stdio;
+mod texts;
+mod transfer;
 
-use std::process::ExitCode;
+use std::{
+    fs,
+    io::{self, IsTerminal, Read, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use serde_json::Value;
 
 use crate::{
-    args::{Cli, Command, Serving},
+    args::{Cli, Command, Content, Serving},
+    config::{Loaded, load, nearest},
     failure::{Exit, Failure},
     terminal,
 };
@@ -30,7 +50,33 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             .into());
         }
     };
+    let configured = || -> Result<Loaded, Failure> {
+        let loaded = load(&common.sources(None))?;
+        warn(&loaded.warnings);
+        Ok(loaded)
+    };
     match command {
+        Command::Serve(serving) => serve::run(&common, &serving)?,
+        Command::Stdio { chat } => stdio::run(&common, chat.as_deref())?,
+        Command::Profiles(command) => profiles::run(&configured()?, command)?,
+        Command::Sections(command) => sections::run(&configured()?, command)?,
+        Command::Global(command) => texts::global(&configured()?, command)?,
+        Command::Guide(command) => texts::guide(&configured()?, command)?,
+        Command::Variables(command) => texts::variables(&configured()?, command)?,
+        Command::Undo => transfer::undo(&configured()?)?,
+        Command::Links(command) => links::run(&configured()?, &command)?,
+        Command::Compose(request) => compose::run(&configured()?, &request)?,
+        Command::Check { file, output } => {
+            return check::run(&configured()?, file.as_deref(), output);
+        }
+        Command::Init => init::run(&configured()?)?,
+        Command::Import {
+            file,
+            dry_run,
+            replace_broken,
+        } => transfer::import(&configured()?, &file, dry_run, replace_broken)?,
+        Command::Export => transfer::export(&configured()?)?,
+        Command::Doctor { serving, output } => return doctor::run(&common, &serving, output),
         Command::Config {
             serving,
             output,
@@ -38,7 +84,6 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             schema,
         } => config::run(&common, &serving, output, reference, schema)?,
         Command::Completions { shell } => completions::run(shell)?,
-        _ => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -49,4 +94,77 @@ pub(crate) fn warn(warnings: &[String]) {
     for warning in warnings {
         anstream::eprintln!("{style}warning{style:#}: {warning}");
     }
+}
+
+/// Prints what a command has to say, ending the last line.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        stdout.write_all(b"\n")?;
+    }
+    Ok(stdout.flush()?)
+}
+
+/// Prints somebody's text: byte for byte where something reads it, with its last line ended on a terminal.
+fn print_text(text: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() {
+        return print(text);
+    }
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Prints for scripts.
+fn print_json(value: &Value) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{value:#}")?;
+    Ok(stdout.flush()?)
+}
+
+/// The text of a file, or of stdin for `-`.
+fn read_text(file: &Path) -> anyhow::Result<String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin()
+            .read_to_string(&mut text)
+            .context("could not read stdin")?;
+        return Ok(text);
+    }
+    fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))
+}
+
+impl Content {
+    /// The text given. Only where it is `needed` and no flag gives it, stdin is read.
+    fn read(self, needed: bool) -> anyhow::Result<Option<String>> {
+        match (self.content, self.file) {
+            (Some(content), _) => return Ok(Some(content)),
+            (None, Some(file)) => return read_text(&file).map(Some),
+            (None, None) if !needed => return Ok(None),
+            (None, None) => {}
+        }
+        let text = if io::stdin().is_terminal() {
+            String::new()
+        } else {
+            read_text(Path::new("-"))?
+        };
+        if text.is_empty() {
+            return Err(Failure::new(Exit::Failed, "no text was given")
+                .hint("give it with `--content TEXT`, `--file FILE`, or on stdin")
+                .into());
+        }
+        Ok(Some(text))
+    }
+}
+
+/// An id that does not exist, with the one that was probably meant.
+fn not_found<'a>(kind: &str, id: &str, known: impl IntoIterator<Item = &'a str>) -> anyhow::Error {
+    let hint = match nearest(id, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("`foreword {kind}s list` shows what there is"),
+    };
+    Failure::new(Exit::Failed, format!("{kind} `{id}` does not exist"))
+        .hint(hint)
+        .into()
 }

@@ -14,15 +14,13 @@ use toml::{
 };
 
 use super::{
-    join,
+    FILE, join,
     layer::{Layer, Origin},
     nearest, secret_file,
     shape::{Setting, Shape, Table, root, secret_of_file_key},
     variable,
 };
 use crate::failure::{Exit, Failure};
-
-const NAME: &str = "foreword.toml";
 
 /// The file to read: the one asked for, else the one here, else the user's own; there need not be one.
 pub(super) fn find(
@@ -42,8 +40,8 @@ pub(super) fn find(
     let user = variable(environment, "XDG_CONFIG_HOME")
         .map(Path::to_owned)
         .or_else(|| Some(variable(environment, "HOME")?.join(".config")))
-        .map(|directory| directory.join("foreword").join(NAME));
-    Ok([Some(PathBuf::from(NAME)), user]
+        .map(|directory| directory.join("foreword").join(FILE));
+    Ok([Some(PathBuf::from(FILE)), user]
         .into_iter()
         .flatten()
         .find(|path| path.is_file()))
@@ -114,6 +112,11 @@ impl Reader<'_> {
             (shape, found) => {
                 let origin = self.origin(value.span());
                 match plain(shape, found) {
+                    Some(value) if shape.is_secret() && is_blank(&value) => self.layer.mistake(
+                        origin,
+                        format!("`{path}` is empty"),
+                        Some("give a key, or take the line out".to_owned()),
+                    ),
                     Some(value) => self.layer.set(path, value, origin),
                     None => self.layer.mistake(
                         origin,
@@ -241,6 +244,14 @@ fn plain(shape: &Shape, found: &DeValue<'_>) -> Option<Value> {
     }
 }
 
+/// Whether a secret, or one of a list, is no secret at all.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(is_blank),
+        value => value.as_str().is_some_and(|text| text.trim().is_empty()),
+    }
+}
+
 /// What was found, in words; of a secret only the type.
 fn describe(found: &DeValue<'_>, secret: bool) -> String {
     match found {
@@ -251,7 +262,7 @@ fn describe(found: &DeValue<'_>, secret: bool) -> String {
         DeValue::Float(number) => format!("the number `{number}`"),
         DeValue::Boolean(value) => format!("`{value}`"),
         DeValue::Datetime(_) => "a date".to_owned(),
-        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Array(_) => "a list of something else".to_owned(),
         DeValue::Table(_) => "a table".to_owned(),
     }
 }

@@ -78,14 +78,9 @@ impl Layer {
     }
 
     /// Notes a mistake.
-    pub(super) fn mistake(
-        &mut self,
-        place: impl fmt::Display,
-        message: String,
-        hint: Option<String>,
-    ) {
+    pub(super) fn mistake(&mut self, origin: Origin, message: String, hint: Option<String>) {
         self.mistakes.push(Mistake {
-            place: place.to_string(),
+            origin: Some(origin),
             message,
             hint,
         });

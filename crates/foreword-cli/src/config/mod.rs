@@ -21,6 +21,7 @@ pub(crate) mod show;
 use std::{
     collections::HashMap,
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
 };
 
@@ -141,6 +142,9 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The name of the file, where no flag names one.
+pub(crate) const FILE: &str = "foreword.toml";
+
 /// Where values may come from.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
@@ -170,12 +174,25 @@ pub(crate) struct Loaded {
 /// One mistake in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
-    /// Where it was made: `foreword.toml:3:1`, a variable, a flag.
-    pub(crate) place: String,
+    /// Where it was made.
+    pub(crate) origin: Option<Origin>,
     /// What is wrong.
     pub(crate) message: String,
     /// What to do about it.
     pub(crate) hint: Option<String>,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(formatter, "{origin}: ")?;
+        }
+        formatter.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(formatter, "; {hint}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Finds all values and checks their types; every mistake is reported, not only the first.
@@ -205,7 +222,7 @@ pub(crate) fn load(sources: &Sources) -> Result<Loaded, Failure> {
             warnings,
         })
     } else {
-        Err(failure(&mistakes))
+        Err(failure(mistakes))
     }
 }
 
@@ -221,39 +238,34 @@ fn deserialize(
             Err(error) => error,
         };
         let path = error.path().to_string();
-        let place = layer::nearest_origin(origins, &path)
-            .map_or_else(|| "configuration".to_owned(), Origin::to_string);
-        mistakes.push(Mistake {
-            place,
-            message: format!("`{path}`: {}", error.into_inner()),
-            hint: None,
-        });
+        let error = error.into_inner();
+        // What is missing may be missing because of a mistake that is known already.
+        if mistakes.is_empty() || !error.to_string().starts_with("missing field") {
+            mistakes.push(Mistake {
+                origin: layer::nearest_origin(origins, &path).cloned(),
+                message: format!("`{path}`: {error}"),
+                hint: None,
+            });
+        }
         if !layer::remove(&mut tree, &path) {
             return Config::default();
         }
     }
 }
 
-fn failure(mistakes: &[Mistake]) -> Failure {
-    let mut lines: Vec<String> = Vec::new();
-    for mistake in mistakes {
-        let Mistake {
-            place,
-            message,
-            hint,
-        } = mistake;
-        lines.push(match hint {
-            Some(hint) => format!("{place}: {message}; {hint}"),
-            None => format!("{place}: {message}"),
-        });
-    }
-    Failure::new(Exit::Unusable, lines.join("\n")).hint(
-        "`foreword config --reference` lists every setting; nothing was started with a part of the configuration",
-    )
+fn failure(mut mistakes: Vec<Mistake>) -> Failure {
+    // Those of the file by their lines, then the others as they were found.
+    mistakes.sort_by_key(|mistake| match mistake.origin {
+        Some(Origin::File { line, column, .. }) => (0, line, column),
+        _ => (1, 0, 0),
+    });
+    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+    Failure::new(Exit::Unusable, lines.join("\n"))
+        .hint("`foreword config --reference` lists every setting")
 }
 
 /// The known keys under `path`, for "did you mean".
-fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))

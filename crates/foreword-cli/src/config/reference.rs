@@ -18,10 +18,7 @@ pub(crate) fn page() -> String {
     section(&mut page, "Outside of sections", "", top);
     for (name, setting) in sections {
         if let Shape::Table(table) = &setting.shape {
-            let heading = format!(
-                "`[{name}]`: {}",
-                lower_first(&sentence(&setting.description))
-            );
+            let heading = format!("`[{name}]`: {}", sentence(&setting.description));
             section(&mut page, &heading, name, table);
         }
     }
@@ -34,8 +31,58 @@ pub(crate) fn schema() -> Value {
     let mut schema = schemars::schema_for!(Config).to_value();
     if let Some(definitions) = schema["$defs"].as_object_mut() {
         definitions.values_mut().for_each(add_file_twins);
+        definitions["Secret"]["description"] = "A secret; it is never shown.".into();
     }
     schema
+}
+
+/// A `foreword.toml` to start from: every setting with its meaning, switched off, at its default.
+pub(crate) fn example() -> String {
+    let mut example = EXAMPLE_HEAD.to_owned();
+    let (sections, top): (Vec<_>, Vec<_>) = root()
+        .iter()
+        .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
+    for (key, setting) in top {
+        example.push_str(&example_setting(key, setting));
+    }
+    for (name, setting) in sections {
+        let Shape::Table(table) = &setting.shape else {
+            continue;
+        };
+        example.push_str(&format!("\n# {}\n[{name}]\n", setting.description));
+        let (lists, plain): (Vec<_>, Vec<_>) = table
+            .iter()
+            .partition(|(_, setting)| matches!(setting.shape, Shape::Tables(_)));
+        for (key, setting) in plain {
+            example.push_str(&example_setting(key, setting));
+        }
+        // Lists of tables come last, since what follows one belongs to it.
+        for (key, setting) in lists {
+            let description = &setting.description;
+            example.push_str(&format!("\n# {description}\n# [[{name}.{key}]]\n"));
+            if let Shape::Tables(table) = &setting.shape {
+                for (key, setting) in table {
+                    example.push_str(&format!("# {key} = …  # {}\n", setting.description));
+                }
+            }
+        }
+    }
+    example
+}
+
+const EXAMPLE_HEAD: &str = "\
+# The configuration of Foreword. Every setting is here at its default; take the `#` away to change one.
+# `foreword config` shows what is in force and where it comes from.
+
+";
+
+fn example_setting(key: &str, setting: &Setting) -> String {
+    let default = setting.default.as_ref().and_then(toml);
+    format!(
+        "# {}\n# {key} = {}\n",
+        setting.description.replace('\n', "\n# "),
+        default.as_deref().unwrap_or("\"…\"")
+    )
 }
 
 const INTRODUCTION: &str = "\
@@ -140,7 +187,7 @@ fn meaning(setting: &Setting) -> String {
     let mut meaning = setting.description.replace('\n', " ");
     if let Shape::Text { choices } = &setting.shape {
         for (word, description) in choices {
-            let description = lower_first(&sentence(description));
+            let description = sentence(description);
             meaning.push_str(&format!("<br>`{word}`: {description}"));
         }
     }
@@ -169,7 +216,19 @@ fn names(page: &mut String) {
     for (name, reason) in NOT_YET {
         page.push_str(&format!("| `{name}` | {reason} |\n"));
     }
+    page.push_str(OTHER_VARIABLES);
 }
+
+const OTHER_VARIABLES: &str = "
+## Other variables
+
+| Variable | Meaning |
+|---|---|
+| `OTEL_EXPORTER_OTLP_ENDPOINT` | Traces are sent to this OpenTelemetry collector (`http://host:4318`, over HTTP with protobuf, without TLS). They hold route patterns, status codes and times; no path, query, prompt or key. |
+| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER` | As OpenTelemetry defines them; the service is called `foreword` by default. |
+| `NO_COLOR` | No colours, also on a terminal. |
+| `XDG_CONFIG_HOME`, `XDG_DATA_HOME` | Where `foreword.toml` is looked for, and where `foreword stdio` keeps its data. |
+";
 
 /// Lets each secret of an object come from a file too.
 fn add_file_twins(object: &mut Value) {
@@ -203,14 +262,4 @@ const SECRET: &str = "#/$defs/Secret";
 fn sentence(text: &str) -> String {
     let first = text.split("\n\n").next().unwrap_or(text).replace('\n', " ");
     first.strip_suffix('.').unwrap_or(&first).to_owned()
-}
-
-fn lower_first(text: &str) -> String {
-    let mut characters = text.chars();
-    match characters.next() {
-        Some(first) if !characters.as_str().starts_with(char::is_uppercase) => {
-            first.to_lowercase().chain(characters).collect()
-        }
-        _ => text.to_owned(),
-    }
 }

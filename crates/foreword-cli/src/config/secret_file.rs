@@ -22,7 +22,7 @@ pub(super) fn read(
         Ok(text) => text,
         Err(error) => {
             layer.mistake(
-                origin,
+                origin.clone(),
                 format!("could not read `{}`: {error}", path.display()),
                 None,
             );
@@ -43,7 +43,7 @@ pub(super) fn read(
     match (shape, &items[..]) {
         (_, []) => {
             layer.mistake(
-                origin,
+                origin.clone(),
                 format!("the key file `{}` is empty", path.display()),
                 None,
             );

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Loaded,
+    Config, Loaded,
     shape::{Shape, Table, settings},
 };
 
@@ -47,14 +47,29 @@ pub(crate) fn json(loaded: &Loaded) -> Value {
     json!({ "file": loaded.file, "settings": settings, "warnings": loaded.warnings })
 }
 
+/// The settings in which two configurations differ, by path.
+pub(crate) fn differences(one: &Config, other: &Config) -> Vec<String> {
+    let (one, other) = (values(one), values(other));
+    settings()
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| value(&one, path) != value(&other, path))
+        .collect()
+}
+
+fn values(config: &Config) -> Value {
+    serde_json::to_value(config).expect("the configuration is plain data")
+}
+
+fn value<'a>(values: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(values, |section, key| &section[key])
+}
+
 /// Every setting with its value in force, as it may be shown, and its origin.
 fn effective(loaded: &Loaded) -> impl Iterator<Item = (String, Value, String)> {
-    let values = serde_json::to_value(&loaded.config).expect("the configuration is plain data");
+    let values = values(&loaded.config);
     settings().into_iter().map(move |(path, setting)| {
-        let value = path
-            .split('.')
-            .fold(&values, |section, key| &section[key])
-            .clone();
+        let value = value(&values, &path).clone();
         let origin = loaded
             .origins
             .get(&path)

@@ -1,0 +1,194 @@
+//! `foreword compose`: a prompt, what it is made of, and what is doubtful about it.
+//!
+//! For a chat the server's own renderer is asked, so that this prints what every tier delivers.
+
+use std::sync::Arc;
+
+use foreword_compose::{Composition, Part, Request, Stability, compose, revision};
+use foreword_server::{config::Form, render::Extras};
+use serde_json::{Value, json};
+
+use super::{
+    check::{diagnostic_json, word},
+    print, print_json, print_text,
+};
+use crate::{
+    args::Composing,
+    config::{Config, Loaded},
+    failure::{Exit, Failure},
+    library::Kept,
+    server,
+    terminal::{self, columns},
+};
+
+pub(crate) fn run(loaded: &Loaded, request: &Composing) -> anyhow::Result<()> {
+    let kept = Kept::open(&loaded.config)?;
+    let composed = match &request.chat {
+        None => of_library(&kept, request)?,
+        Some(chat) => of_chat(&loaded.config, &kept, chat, request)?,
+    };
+    if request.output.json {
+        return print_json(&composed.json());
+    }
+    if request.explain {
+        return print(&composed.explanation());
+    }
+    print_text(&composed.composition.text)?;
+    let style = terminal::WARNING;
+    for diagnostic in &composed.composition.diagnostics {
+        let kind = word(diagnostic.severity);
+        anstream::eprintln!("{style}{kind}{style:#}: {}", diagnostic.message);
+    }
+    Ok(())
+}
+
+/// A prompt with what is said about it.
+struct Composed {
+    composition: Composition,
+    profile_id: Option<String>,
+    revision: String,
+}
+
+/// What the library gives without any session.
+fn of_library(kept: &Kept, request: &Composing) -> anyhow::Result<Composed> {
+    let snapshot = kept.snapshot();
+    let library = &snapshot.library;
+    let composition = compose(
+        library,
+        &Request {
+            profile_id: request.profile.as_deref(),
+            ..Request::default()
+        },
+    )
+    .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    let default = library.default_profile().map(|profile| profile.id.clone());
+    Ok(Composed {
+        revision: revision(&composition.text, None),
+        profile_id: request.profile.clone().or(default),
+        composition,
+    })
+}
+
+/// What every tier delivers to a chat.
+fn of_chat(
+    config: &Config,
+    kept: &Kept,
+    chat: &str,
+    request: &Composing,
+) -> anyhow::Result<Composed> {
+    let (app, warnings) = server::app(config, Arc::clone(kept.store()), config.http.listen)?;
+    super::warn(&warnings);
+    let failed = |error: &dyn std::error::Error| Failure::new(Exit::Failed, error.to_string());
+    let session = server::session(
+        &app,
+        chat,
+        request.email.as_deref(),
+        request.profile.as_deref(),
+    )
+    .map_err(|error| failed(&error))?;
+    let rendered = app
+        .renderer()
+        .render_with(&session, Form::Full, &Extras::default())
+        .map_err(|error| failed(&error))?;
+    Ok(Composed {
+        composition: rendered.composition,
+        profile_id: rendered.profile_id,
+        revision: rendered.revision,
+    })
+}
+
+impl Composed {
+    fn json(&self) -> Value {
+        let Composition {
+            text,
+            parts,
+            stable_prefix,
+            unresolved,
+            diagnostics,
+        } = &self.composition;
+        json!({
+            "system_prompt": text,
+            "profile_id": self.profile_id,
+            "revision": self.revision,
+            "parts": parts.iter().map(part_json).collect::<Vec<_>>(),
+            "stable_prefix": stable_prefix,
+            "tokens": { "estimate": tokens(text), "method": "bytes/4" },
+            "unresolved": unresolved,
+            "diagnostics": diagnostics.iter().map(diagnostic_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn explanation(&self) -> String {
+        let Composition {
+            text,
+            parts,
+            stable_prefix,
+            unresolved,
+            diagnostics,
+        } = &self.composition;
+        let total = text.len();
+        let mut explanation = format!(
+            "profile {}, revision {}: {total} bytes, about {} tokens (bytes/4, an estimate)\n\n",
+            self.profile_id.as_deref().unwrap_or("(none)"),
+            self.revision,
+            tokens(text),
+        );
+        let heading = ["FROM", "ID", "TYPE", "FOR", "BYTES", "SHARE"].map(str::to_owned);
+        let rows = parts.iter().map(|part| {
+            [
+                part.source.as_str().to_owned(),
+                part.id.clone(),
+                part.section_type
+                    .map(|label| label.to_string())
+                    .unwrap_or_default(),
+                match part.stability {
+                    Stability::Static => "everybody".to_owned(),
+                    Stability::Session => "session".to_owned(),
+                },
+                part.range.len().to_string(),
+                share(part.range.len(), total),
+            ]
+        });
+        explanation.push_str(&columns(std::iter::once(heading).chain(rows)));
+        explanation.push_str(&format!(
+            "\nthe first {stable_prefix} bytes ({}) are the same for every session\n",
+            share(*stable_prefix, total)
+        ));
+        if !unresolved.is_empty() {
+            explanation.push_str(&format!("without a value: {}\n", unresolved.join(", ")));
+        }
+        for diagnostic in diagnostics {
+            explanation.push_str(&format!(
+                "{}: {}\n",
+                word(diagnostic.severity),
+                diagnostic.message
+            ));
+        }
+        explanation
+    }
+}
+
+fn part_json(part: &Part) -> Value {
+    json!({
+        "source": part.source.as_str(),
+        "id": part.id,
+        "name": part.name,
+        "type": part.section_type.map(|label| label.as_str()),
+        "start": part.range.start,
+        "end": part.range.end,
+        "stability": match part.stability {
+            Stability::Static => "static",
+            Stability::Session => "session",
+        },
+    })
+}
+
+fn tokens(text: &str) -> usize {
+    text.len().div_ceil(4)
+}
+
+/// Per cent with one digit, without floating point.
+fn share(bytes: usize, total: usize) -> String {
+    let tenths = (bytes * 1000 + total / 2).checked_div(total).unwrap_or(0);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}

@@ -1,0 +1,53 @@
+//! `foreword import`, `export` and `undo`: the library as a whole.
+
+use std::path::Path;
+
+use foreword_store::Import;
+
+use super::{print, print_text, read_text};
+use crate::{config::Loaded, library::Kept};
+
+/// `foreword import`
+pub(crate) fn import(
+    loaded: &Loaded,
+    file: &Path,
+    dry_run: bool,
+    replace_broken: bool,
+) -> anyhow::Result<()> {
+    let text = read_text(file)?;
+    let kept = Kept::open(&loaded.config)?;
+    let report = kept.wait(kept.store().import(Import {
+        text,
+        dry_run,
+        replace_broken,
+    }))?;
+    if report.difference.is_empty() {
+        return print(&format!("nothing to change; revision {}", report.revision));
+    }
+    print_text(&report.difference)?;
+    if let Some(name) = report.kept_as {
+        print(&format!(
+            "the file that could not be read is kept as {name}"
+        ))?;
+    }
+    print(&if report.written {
+        format!("imported; revision {}", report.revision)
+    } else {
+        "this is what `import` without `--dry-run` would change".to_owned()
+    })
+}
+
+/// `foreword export`
+pub(crate) fn export(loaded: &Loaded) -> anyhow::Result<()> {
+    print_text(&Kept::open(&loaded.config)?.snapshot().text)
+}
+
+/// `foreword undo`
+pub(crate) fn undo(loaded: &Loaded) -> anyhow::Result<()> {
+    let kept = Kept::open(&loaded.config)?;
+    let undone = kept.wait(kept.store().undo())?;
+    print(&format!(
+        "took back: {}; revision {}",
+        undone.what, undone.revision
+    ))
+}
