@@ -77,7 +77,9 @@ def free_port() -> int:
 
 def wait_until_ready(process: subprocess.Popen, url: str) -> None:
     deadline = time.monotonic() + READY_WITHIN_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise SystemExit(f"foreword ended with {process.returncode} before it was ready")
         try:
             with urllib.request.urlopen(f"{url}/readyz", timeout=2):
                 return
