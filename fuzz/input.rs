@@ -53,7 +53,7 @@ impl<'a> Input<'a> {
 
 /// Lints and composes `library` with a request made of `input`, and checks what holds for every composition.
 pub(crate) fn exercise(library: &Library, input: &mut Input<'_>) {
-    lint(library);
+    let _ = lint(library);
     let (profile, system_override) = (input.text(), input.text());
     let (chat_id, tools, block) = (input.text(), input.text(), input.text());
     let session = SessionValues::default().with(SessionName::ChatId, Some(&chat_id));
