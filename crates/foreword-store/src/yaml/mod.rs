@@ -7,11 +7,17 @@ mod builtin;
 mod document;
 mod emit;
 mod fields;
-mod nearest;
+mod flow;
+mod layout;
+mod lines;
 mod print;
 mod read;
+mod reorder;
+mod rewrite;
+mod rows;
 mod scalar;
 mod shape;
+mod splice;
 mod syntax;
 mod tree;
 
