@@ -59,6 +59,8 @@ pub(super) struct State {
     document: Arc<Document>,
     /// The file as it was last seen.
     stamp: Option<Stamp>,
+    /// What led to this library.
+    what: String,
 }
 
 impl Keeper {
@@ -74,13 +76,14 @@ impl Keeper {
             path: path(),
             source,
         })?;
-        let (document, source, stamp) = if let Some(found) = found {
+        let (document, source, stamp, what) = if let Some(found) = found {
             let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
                 path: path(),
                 errors,
             })?;
             directory.mark_seen();
-            (document, Source::File(path()), Some(found.stamp))
+            let source = Source::File(path());
+            (document, source, Some(found.stamp), "found at a start")
         } else if directory.was_seen() {
             return Err(OpenError::Missing {
                 path: path(),
@@ -88,11 +91,11 @@ impl Keeper {
             });
         } else {
             let built_in = Document::parse(BUILTIN.into()).expect("the built-in library is valid");
-            (built_in, Source::BuiltIn, None)
+            (built_in, Source::BuiltIn, None, "the built-in library")
         };
         Ok(Self {
             history: History::new(directory.join("history"), config.history),
-            state: ArcSwap::from_pointee(State::new(document, source, stamp, clock())),
+            state: ArcSwap::from_pointee(State::new(document, source, stamp, clock(), what)),
             feed: Feed::new(),
             writing: Mutex::new(()),
             directory,
@@ -121,8 +124,7 @@ impl Keeper {
         let before = self.state.load_full();
         match self.catch_up() {
             Ok(after) if after.snapshot.revision != before.snapshot.revision => {
-                let kept = self.keep_versions(&before.snapshot, &after.snapshot);
-                if let Err(error) = kept {
+                if let Err(error) = self.keep_versions(&before, &after) {
                     warn!(%error, "Could not keep the changed library in the history");
                 }
             }
@@ -146,7 +148,7 @@ impl Keeper {
                 return Ok(Arc::clone(&state.snapshot));
             }
             let document = state.document.rewrite(&draft)?;
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             if let Some(snapshot) = self.replace(&state, document, &edit.what)? {
                 return Ok(snapshot);
             }
@@ -182,7 +184,7 @@ impl Keeper {
                 report.kept_as = self.file.keep_as(&self.broken_suffix())?;
             }
             let document = document.take().map_or_else(&parse, Ok)?;
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             if self
                 .replace(&state, document, "imported a library")?
                 .is_some()
@@ -205,7 +207,7 @@ impl Keeper {
                 return Err(StoreError::NothingToUndo);
             }
             // A change by hand since the last edit is the last change.
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             let mut versions = self.history.newest(2)?.into_iter();
             let (Some(undone), Some(earlier)) = (versions.next(), versions.next()) else {
                 return Err(StoreError::NothingToUndo);
@@ -245,11 +247,8 @@ impl Keeper {
         self.directory.mark_seen();
         let stamp = self.file.stamp().unwrap_or_default();
         let snapshot = self.publish(document, stamp, what);
-        if let Err(error) = self
-            .history
-            .ensure(&snapshot.text, what, snapshot.loaded_at)
-        {
-            // The edit is done; the next one keeps this version, without its words.
+        if let Err(error) = self.history.ensure(&snapshot, what) {
+            // The edit is done; the next one keeps this version.
             warn!(%error, "Could not keep the edited library in the history");
         }
         info!(library.revision = %snapshot.revision, "Library changed: {what}");
@@ -327,7 +326,7 @@ impl Keeper {
     fn publish(&self, document: Document, stamp: Option<Stamp>, what: &str) -> Arc<Snapshot> {
         let at = (self.clock)();
         let source = Source::File(self.file.path().to_owned());
-        let state = self.store(State::new(document, source, stamp, at));
+        let state = self.store(State::new(document, source, stamp, at, what));
         self.feed
             .publish(state.snapshot.revision.clone(), at, what.to_owned());
         Arc::clone(&state.snapshot)
@@ -339,20 +338,19 @@ impl Keeper {
         state
     }
 
-    /// Keeps a version that came about without an edit; one that an edit made is kept already.
-    fn keep_version(&self, snapshot: &Snapshot) -> io::Result<()> {
-        let what = match snapshot.source {
-            Source::BuiltIn => "the built-in library",
-            Source::File(_) => "changed in the file",
-        };
-        self.history
-            .ensure(&snapshot.text, what, snapshot.loaded_at)
+    /// Keeps the version in force; one that an edit made is kept already.
+    fn keep_version(&self, state: &State) -> io::Result<()> {
+        self.history.ensure(&state.snapshot, &state.what)
     }
 
-    /// Keeps what a change by hand replaced, and what it led to.
-    fn keep_versions(&self, before: &Snapshot, after: &Snapshot) -> io::Result<()> {
+    /// Keeps what a change from outside replaced, and what it led to.
+    fn keep_versions(&self, before: &State, after: &State) -> io::Result<()> {
+        // Under the lock, another process that made the change has kept it already.
         let _lock = self.directory.lock()?;
-        if before.source != Source::BuiltIn {
+        if self.history.is_newest(&after.snapshot)? {
+            return Ok(());
+        }
+        if before.snapshot.source != Source::BuiltIn && !self.history.contains(&before.snapshot)? {
             self.keep_version(before)?;
         }
         self.keep_version(after)
@@ -369,7 +367,13 @@ impl Keeper {
 }
 
 impl State {
-    fn new(document: Document, source: Source, stamp: Option<Stamp>, at: Timestamp) -> Self {
+    fn new(
+        document: Document,
+        source: Source,
+        stamp: Option<Stamp>,
+        at: Timestamp,
+        what: &str,
+    ) -> Self {
         Self {
             snapshot: Arc::new(Snapshot {
                 library: document.library().clone(),
@@ -381,6 +385,7 @@ impl State {
             health: Health::Healthy,
             document: Arc::new(document),
             stamp,
+            what: what.to_owned(),
         }
     }
 
