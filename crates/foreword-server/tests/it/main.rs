@@ -4,8 +4,13 @@
 
 mod support;
 
+mod access;
+mod config;
+mod links;
 mod mcp;
+mod observed;
 mod probes;
 mod render;
 mod session;
+mod sockets;
 mod system_prompt;
