@@ -8,11 +8,14 @@ use crate::{
     compose::Part,
     diagnostic::{Diagnostic, DiagnosticCode, Severity},
     library::Library,
-    nearest::nearest,
+    nearest::{MAX_GUESSES, nearest},
     request::{Request, SessionName},
 };
 
-/// Request variables that the library does not declare.
+/// How many undeclared variables are described one by one.
+const MAX_UNKNOWN: usize = 100;
+
+/// Request variables that the library does not declare; those beyond [`MAX_UNKNOWN`] are counted only.
 pub(crate) fn unknown_variables(library: &Library, request: &Request<'_>) -> Vec<Diagnostic> {
     let declared = &library.draft().variables;
     let known = || {
@@ -20,24 +23,43 @@ pub(crate) fn unknown_variables(library: &Library, request: &Request<'_>) -> Vec
         let declared = declared.keys().map(String::as_str);
         declared.chain(session_names)
     };
-    request
+    let warning = |message: String, hint: String| Diagnostic {
+        code: DiagnosticCode::UnknownVariable,
+        severity: Severity::Warning,
+        part: None,
+        range: None,
+        message,
+        hint: Some(hint),
+    };
+    let mut unknown = request
         .variables
         .keys()
-        .filter(|name| !declared.contains_key(*name) && SessionName::from_word(name).is_none())
-        .map(|name| Diagnostic {
-            code: DiagnosticCode::UnknownVariable,
-            severity: Severity::Warning,
-            part: None,
-            range: None,
-            message: format!(
-                "the library does not declare a variable `{name}`, so its value is ignored"
-            ),
-            hint: Some(match nearest(name, known()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("declare `{name}` under `variables` in the library"),
-            }),
+        .filter(|name| !declared.contains_key(*name) && SessionName::from_word(name).is_none());
+    let described = unknown.by_ref().take(MAX_UNKNOWN).enumerate();
+    let mut diagnostics: Vec<Diagnostic> = described
+        .map(|(at, name)| {
+            let near = (at < MAX_GUESSES).then(|| nearest(name, known())).flatten();
+            warning(
+                format!(
+                    "the library does not declare a variable `{name}`, so its value is ignored"
+                ),
+                near.map_or_else(
+                    || format!("declare `{name}` under `variables` in the library"),
+                    |near| format!("did you mean `{near}`?"),
+                ),
+            )
         })
-        .collect()
+        .collect();
+    let more = unknown.count();
+    if more > 0 {
+        diagnostics.push(warning(
+            format!(
+                "the library does not declare {more} more variables, so their values are ignored"
+            ),
+            "send only values that the library's texts can use".to_owned(),
+        ));
+    }
+    diagnostics
 }
 
 /// A session name that stayed as it is written.

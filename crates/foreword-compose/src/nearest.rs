@@ -2,6 +2,9 @@
 
 use strsim::osa_distance;
 
+/// How many guesses are worth their time where many names are wrong.
+pub(crate) const MAX_GUESSES: usize = 20;
+
 /// Names that are looked at; beyond it a guess is not worth its time.
 const CANDIDATES: usize = 1_000;
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     library::{LibraryDraft, MAX_ID_LENGTH, PlaceContent, Profile},
-    nearest::nearest,
+    nearest::{MAX_GUESSES, nearest},
     placeholder::is_name,
     request::SessionName,
 };
@@ -193,17 +193,13 @@ fn check_use<'a>(
     if shared.contains_key(id) {
         return check_repeat(id, seen, pointer, faults);
     }
-    let ids = || {
-        draft
-            .sections
-            .iter()
-            .map(|shared| shared.section.id.as_str())
-    };
+    let ids = draft.sections.iter().map(|shared| &*shared.section.id);
+    let near = faults.guess(id, ids);
     faults.push(|| Fault {
         pointer: pointer(),
         code: "unknown-section",
         message: format!("there is no shared section {}", quoted(id)),
-        hint: Some(match nearest(id, ids()) {
+        hint: Some(match near {
             Some(near) => format!("did you mean {}?", quoted(near)),
             None => "add it under `sections`, or write the section here with an `id`".to_owned(),
         }),
@@ -241,6 +237,7 @@ const MAX_FAULTS: usize = 1_000;
 struct Faults {
     described: Vec<Fault>,
     not_described: usize,
+    guesses: usize,
 }
 
 impl Faults {
@@ -250,6 +247,19 @@ impl Faults {
         } else {
             self.not_described += 1;
         }
+    }
+
+    /// The candidate that `word` probably means; none once there were [`MAX_GUESSES`].
+    fn guess<'a>(
+        &mut self,
+        word: &str,
+        candidates: impl Iterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        self.guesses += 1;
+        if self.guesses > MAX_GUESSES {
+            return None;
+        }
+        nearest(word, candidates)
     }
 
     fn finish(mut self) -> Vec<Fault> {

@@ -1,7 +1,7 @@
 //! What is put in for placeholders, and what is known about it afterwards.
 
 use expect_test::expect;
-use foreword_compose::{LibraryDraft, Request, SessionName, SessionValues};
+use foreword_compose::{Library, LibraryDraft, Request, SessionName, SessionValues, compose};
 use indexmap::IndexMap;
 
 use crate::support::{check, foreign, global, guide, inline, library};
@@ -276,4 +276,19 @@ fn the_stable_prefix_ends_where_the_first_context_block_begins() {
         stable: 8
     "#]],
     );
+}
+
+#[test]
+fn undeclared_variables_beyond_a_hundred_are_counted_only() {
+    let request = Request {
+        variables: (0..100_000)
+            .map(|at| (format!("v{at}"), String::new()))
+            .collect(),
+        ..Request::default()
+    };
+    let library = Library::new(global("Rules.")).expect("the library of the test is valid");
+    let composition = compose(&library, &request).expect("no profile was asked for");
+    assert_eq!(composition.diagnostics.len(), 101);
+    let last = &composition.diagnostics[100].message;
+    assert!(last.contains("99900 more variables"), "{last}");
 }
