@@ -108,7 +108,37 @@ impl<'d> Rewriter<'d> {
             (Kind::Sequence { flow, items }, Value::List(wanted)) if !items.is_empty() => {
                 self.list(spot, *flow, items, wanted)
             }
+            (_, Value::Map(fields)) if spot.node == self.tree().root() => {
+                self.first_lines(spot, fields);
+                Ok(())
+            }
             _ => self.set(spot, wanted),
+        }
+    }
+
+    /// Writes the first values of a library that was written as `{}`.
+    fn first_lines(&mut self, spot: Spot<'d>, fields: &[Field<'_>]) {
+        let lines = self.layout.lines;
+        let braces = self.tree().node(spot.node).span.clone();
+        let (start, next) = (lines.start(braces.start), lines.next(braces.end));
+        let written = self.manner.mapping(fields, 0);
+        let alone = self.layout.slice(start..lines.end(braces.end)).trim_end()
+            == self.layout.slice(braces.clone());
+        let place = if alone {
+            start..next
+        } else {
+            self.splices.delete(braces);
+            next..next
+        };
+        put_lines(
+            self.layout,
+            &mut self.splices,
+            place,
+            written.body,
+            self.manner.newline,
+        );
+        if written.keeps_blank_lines {
+            self.splices.delete(next..lines.after_blank_lines(next));
         }
     }
 

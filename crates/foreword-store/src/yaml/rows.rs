@@ -113,7 +113,9 @@ fn remove_from_line(
         // The next key moves up behind the dash.
         row.start..next.start
     } else {
-        row.start..lines.end(lines.previous(row.range.end))
+        let before = layout.slice(lines.start(row.start)..row.start);
+        let blanks = before.len() - before.trim_end_matches([' ', '\t']).len();
+        row.start - blanks..lines.end(lines.previous(row.range.end))
     });
     Ok(())
 }
