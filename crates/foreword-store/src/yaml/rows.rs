@@ -158,12 +158,10 @@ fn insert_rows(
     let open = group
         .last()
         .is_some_and(|written| written.keeps_blank_lines);
-    let end = if open {
-        lines.after_blank_lines(at)
-    } else {
-        at
-    };
-    put_lines(layout, splices, at..end, text, newline);
+    put_lines(layout, splices, at..at, text, newline);
+    if open {
+        splices.delete(at..lines.after_blank_lines(at));
+    }
     Ok(())
 }
 
