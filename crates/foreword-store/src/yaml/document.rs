@@ -165,6 +165,7 @@ pub(super) fn load(text: &str) -> Result<(Tree, Library), Vec<LoadError>> {
                             .iter()
                             .any(|pointer| concerns(pointer, &fault.pointer))
                     })
+                    .take(MAX_ERRORS)
                     .map(|fault| located(&tree, fault)),
             );
             Err(sorted(errors))

@@ -218,12 +218,11 @@ impl<'t> Reader<'t> {
         what: &str,
     ) -> Option<String> {
         if fields.readable && fields.get(key).is_none() {
-            self.error(
-                node,
-                "missing-key",
-                format!("{what} needs the key `{key}`"),
-                format!("add a line `{key}: …`"),
-            );
+            let message = format!("{what} needs the key `{key}`");
+            let hint = format!("add a line `{key}: …`");
+            self.within(key, |reader| {
+                reader.error(node, "missing-key", message, hint);
+            });
         }
         self.optional_text(fields, key)
     }
