@@ -87,7 +87,8 @@ fn measure(name: &str, text: &Arc<str>, rounds: usize, bar: u32, mut work: impl 
     }
     let processor = processor_time()
         .zip(processor_before)
-        .map(|(after, before)| (after - before) / u32::try_from(rounds).expect("few rounds"));
+        .map(|(after, before)| after.saturating_sub(before))
+        .map(|time| time / u32::try_from(rounds).expect("there are few rounds"));
     times.sort_unstable();
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let median = milliseconds(times[times.len() / 2]);

@@ -165,6 +165,7 @@ pub(super) fn load(text: &str) -> Result<(Tree, Library), Vec<LoadError>> {
                             .iter()
                             .any(|pointer| concerns(pointer, &fault.pointer))
                     })
+                    .take(MAX_ERRORS)
                     .map(|fault| located(&tree, fault)),
             );
             Err(sorted(errors))
@@ -218,15 +219,23 @@ fn find(tree: &Tree, pointer: &str) -> (Option<NodeId>, NodeId) {
                 let item = segment.parse().ok().and_then(|at: usize| items.get(at));
                 item.map(|item| (None, *item))
             }
-            Kind::Mapping { .. } => entries(tree, target)
-                .unwrap_or_default()
-                .into_iter()
-                .find(|entry| tree.text(entry.key) == Some(&segment))
-                .map(|entry| (Some(entry.key), entry.value)),
+            Kind::Mapping { entries: own, .. } => own
+                .iter()
+                .find(|(key, _)| tree.text(*key) == Some(&segment))
+                .map(|(key, value)| (Some(*key), *value))
+                .or_else(|| merged(tree, target, &segment)),
             Kind::Scalar { .. } | Kind::Alias(_) => None,
         };
         let Some(next) = next else { break };
         found = next;
     }
     found
+}
+
+fn merged(tree: &Tree, mapping: NodeId, key: &str) -> Option<(Option<NodeId>, NodeId)> {
+    let entries = entries(tree, mapping).unwrap_or_default();
+    let entry = entries
+        .iter()
+        .find(|entry| tree.text(entry.key) == Some(key))?;
+    Some((Some(entry.key), entry.value))
 }

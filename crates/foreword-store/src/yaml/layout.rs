@@ -123,7 +123,7 @@ impl<'d> Layout<'d> {
         }
     }
 
-    /// The places of `node`, which stands somewhere behind `after`.
+    /// The places of `node`, which is no block collection and stands somewhere behind `after`.
     pub(super) fn slot(&self, node: NodeId, after: usize) -> Slot {
         let found = self.tree.node(node);
         let behind_properties = self.behind_properties(node, after);
@@ -144,14 +144,6 @@ impl<'d> Layout<'d> {
                 style: Style::Absent,
                 ..
             } => Slot::inline(behind_properties..behind_properties),
-            Kind::Sequence { flow: false, .. } | Kind::Mapping { flow: false, .. } => {
-                let end = self.end(node, after);
-                Slot {
-                    inline: behind_properties..behind_properties,
-                    body: Some(self.lines.next(behind_properties)..self.lines_end(end)),
-                    column: None,
-                }
-            }
             _ => Slot::inline(found.span.clone()),
         }
     }

@@ -5,7 +5,6 @@
 
 use super::{
     document::RewriteError,
-    emit::prompt,
     fields::entries,
     layout::Layout,
     rewrite::{Spot, shared_within, unwritable},
@@ -36,15 +35,15 @@ impl<'d> Mover<'d> {
         let tree = self.layout.tree;
         let spot = spot.resolved(tree);
         match (&tree.node(spot.node).kind, wanted) {
-            (Kind::Mapping { .. }, Value::Prompt { content, enabled }) => {
-                self.value(spot, &prompt(content, *enabled))
-            }
             (Kind::Mapping { flow, .. }, Value::Map(fields)) => {
-                for entry in entries(tree, spot.node).unwrap_or_default() {
-                    let key = tree.text(entry.key).unwrap_or_default();
-                    let Some(field) = fields.iter().find(|field| field.key == key) else {
-                        continue;
-                    };
+                let entries = entries(tree, spot.node).unwrap_or_default();
+                let collections = fields
+                    .iter()
+                    .filter(|field| matches!(field.value, Value::Map(_) | Value::List(_)));
+                for field in collections {
+                    let mut entries = entries.iter();
+                    let entry = entries.find(|entry| tree.text(entry.key) == Some(field.key));
+                    let Some(entry) = entry else { continue };
                     let inner = Spot {
                         node: entry.value,
                         after: self.layout.after_key(entry.key),

@@ -4,17 +4,21 @@
 //! replaced: a text, a flag, an entry, an item. Lists are matched by the places that [`Item::from`] names. Items are
 //! first put into their order (`reorder`), in passes of their own, so that here they only come and go.
 
+mod replace;
+
+use std::collections::{HashMap, HashSet};
+
 use super::{
     document::RewriteError,
     emit::{Manner, Written, flow_field, in_flow, prompt},
     fields::{Entry, entries},
     flow,
     layout::{Layout, Row},
-    rows::{Insertion, edit_rows, put_lines, remove_run},
-    scalar::{Quotes, can_be_block, integer, on_one_line},
+    rows::{Insertion, edit_rows},
+    scalar::integer,
     shape::{Field, Item, Value},
     splice::Splices,
-    tree::{Kind, NodeId, Style, Tree},
+    tree::{Kind, NodeId, Tree},
 };
 
 /// The changes that make a file say `wanted`, with all lists in their order already.
@@ -108,6 +112,10 @@ impl<'d> Rewriter<'d> {
             (Kind::Sequence { flow, items }, Value::List(wanted)) if !items.is_empty() => {
                 self.list(spot, *flow, items, wanted)
             }
+            (_, Value::Map(fields)) if spot.node == self.tree().root() => {
+                self.first_lines(spot, fields);
+                Ok(())
+            }
             _ => self.set(spot, wanted),
         }
     }
@@ -122,33 +130,28 @@ impl<'d> Rewriter<'d> {
         let tree = self.tree();
         let in_force = entries(tree, spot.node).unwrap_or_default();
         let mut turnover = Turnover::new(own.len());
+        let wanted: HashSet<&str> = fields.iter().map(|field| field.key).collect();
+        let mut found: HashMap<&str, &Entry> = HashMap::with_capacity(in_force.len());
         for entry in &in_force {
             let key = tree.text(entry.key).unwrap_or_default();
-            if fields.iter().any(|field| field.key == key) {
-                continue;
-            }
-            match own.iter().position(|(own, _)| *own == entry.key) {
-                Some(row) => {
-                    self.may_go(spot, entry.value)?;
-                    turnover.removed[row] = true;
-                }
+            if wanted.contains(key) {
+                found.insert(key, entry);
+            } else if entry.merged_through.is_none() {
+                self.may_go(spot, entry.value)?;
+                turnover.removed[entry.row] = true;
+            } else {
                 // What a merge brings can be overruled here, but not taken away.
-                None => self.merged(entry)?,
+                self.merged(entry)?;
             }
         }
         let mut behind = None;
         for field in fields {
-            let entry = in_force
-                .iter()
-                .find(|entry| tree.text(entry.key) == Some(field.key));
-            match entry {
+            match found.get(field.key).copied() {
                 None if field.optional || field.value == Value::Unchanged => {}
                 None => turnover.added.push((behind, field)),
                 Some(entry) if entry.merged_through.is_none() => {
-                    behind = own.iter().position(|(own, _)| *own == entry.key);
-                    if let Some(row) = behind {
-                        turnover.open[row] = field.value.may_keep_blank_lines();
-                    }
+                    behind = Some(entry.row);
+                    turnover.open[entry.row] = field.value.may_keep_blank_lines();
                     let column =
                         (!flow).then(|| self.layout.lines.column(self.layout.start(entry.key)));
                     let inner = Spot {
@@ -275,18 +278,6 @@ impl<'d> Rewriter<'d> {
         )
     }
 
-    /// Takes out all rows of a collection and writes `brackets` instead.
-    fn empty(&mut self, spot: Spot<'d>, rows: &[Row], brackets: &str) -> Result<(), RewriteError> {
-        if spot.column.is_some() {
-            let at = self.layout.behind_properties(spot.node, spot.after);
-            self.splices.insert(at, format!(" {brackets}"));
-        } else {
-            let line = format!("{brackets}{}", self.manner.newline);
-            self.splices.insert(rows[0].range.start, line);
-        }
-        remove_run(self.layout, &mut self.splices, rows, 0..rows.len())
-    }
-
     fn flow_entries(
         &mut self,
         spot: Spot<'d>,
@@ -332,91 +323,6 @@ impl<'d> Rewriter<'d> {
             &turnover.removed,
             added,
         );
-    }
-
-    /// Replaces the value at `spot`, whatever it is.
-    fn set(&mut self, spot: Spot<'d>, wanted: &Value<'_>) -> Result<(), RewriteError> {
-        spot.own()?;
-        self.may_go(spot, spot.node)?;
-        let place = self.layout.slot(spot.node, spot.after);
-        let style = match &self.tree().node(spot.node).kind {
-            Kind::Scalar { style, .. } => Some(*style),
-            _ => None,
-        };
-        let written = match (wanted, spot.column) {
-            (Value::Text(text), column) => {
-                self.text(text, style, column.filter(|_| !spot.in_flow), place.column)
-            }
-            (wanted, Some(column)) if !spot.in_flow => self.manner.value(wanted, column),
-            (wanted, _) => Written {
-                inline: in_flow(wanted, spot.in_flow),
-                ..Written::default()
-            },
-        };
-        let lines = self.layout.lines;
-        let mut inline = place.inline;
-        let before = lines.0.as_bytes()[..inline.start].last();
-        let mut on_line = written.inline;
-        if on_line.is_empty() {
-            while matches!(
-                lines.0.as_bytes()[..inline.start].last(),
-                Some(b' ' | b'\t')
-            ) {
-                inline.start -= 1;
-            }
-        } else if !matches!(before, Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            let colon = if before == Some(&b':') || !spot.in_flow {
-                ""
-            } else {
-                ":"
-            };
-            on_line = format!("{colon} {on_line}");
-        }
-        let line_end = lines.next(inline.end);
-        let body = place.body.unwrap_or(line_end..line_end);
-        if written.keeps_blank_lines {
-            self.splices
-                .delete(body.end..lines.after_blank_lines(body.end));
-        }
-        self.splices.replace(inline, on_line);
-        put_lines(
-            self.layout,
-            &mut self.splices,
-            body,
-            written.body,
-            self.manner.newline,
-        );
-        Ok(())
-    }
-
-    /// `text` in the style in which the value is written now, if that can say it.
-    fn text(
-        &self,
-        text: &str,
-        style: Option<Style>,
-        key: Option<usize>,
-        column: Option<usize>,
-    ) -> Written {
-        let was_block = matches!(style, Some(Style::Literal | Style::Folded));
-        if let Some(key) = key
-            && (text.contains('\n') || was_block)
-            && can_be_block(text)
-        {
-            // The indicator, where one is needed, is a single digit.
-            let column = column
-                .filter(|column| *column > key && *column <= key + 9)
-                .unwrap_or(key + self.manner.step);
-            return self.manner.block(text, key, column);
-        }
-        let quotes = match style {
-            Some(Style::Single) => Quotes::Single,
-            Some(Style::Double) => Quotes::Double,
-            _ => Quotes::None,
-        };
-        Written {
-            inline: on_one_line(text, quotes, key.is_none()),
-            ..Written::default()
-        }
     }
 
     fn manner_of_items(&self, rows: &[Row], items: &[NodeId]) -> Manner {

@@ -113,7 +113,9 @@ fn remove_from_line(
         // The next key moves up behind the dash.
         row.start..next.start
     } else {
-        row.start..lines.end(lines.previous(row.range.end))
+        let before = layout.slice(lines.start(row.start)..row.start);
+        let blanks = before.len() - before.trim_end_matches([' ', '\t']).len();
+        row.start - blanks..lines.end(lines.previous(row.range.end))
     });
     Ok(())
 }
@@ -156,12 +158,10 @@ fn insert_rows(
     let open = group
         .last()
         .is_some_and(|written| written.keeps_blank_lines);
-    let end = if open {
-        lines.after_blank_lines(at)
-    } else {
-        at
-    };
-    put_lines(layout, splices, at..end, text, newline);
+    put_lines(layout, splices, at..at, text, newline);
+    if open {
+        splices.delete(at..lines.after_blank_lines(at));
+    }
     Ok(())
 }
 

@@ -62,3 +62,19 @@ fn a_place_is_counted_in_characters() {
     let errors = parse_library("profiles: [{id: a, name: \"é🙂\", colour: blue}]\n").unwrap_err();
     assert_eq!((errors[0].line, errors[0].column), (1, 32));
 }
+
+#[test]
+fn mistakes_of_form_and_of_meaning_come_together_and_none_is_made_up() {
+    let text = "\
+sections:
+  - idd: lost
+    content: x
+profiles:
+  - id: a
+    sections:
+      - {id: b, content: x}
+      - {id: b}
+      - {use: lost}
+";
+    insta::assert_snapshot!(mistakes(text));
+}

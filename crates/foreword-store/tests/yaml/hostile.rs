@@ -186,3 +186,29 @@ fn any_number_of_comment_lines_may_follow_each_other() {
     let rewritten = document.rewrite(&draft).unwrap();
     assert_eq!(**rewritten.text(), format!("{text}    name: B\n"));
 }
+
+#[test]
+fn work_grows_with_the_file_and_not_with_its_square() {
+    const COUNT: usize = 50_000;
+    let lines = |suffix: &str| {
+        (0..COUNT).fold(String::new(), |mut lines, at| {
+            writeln!(lines, "  v{at}{suffix}: x").unwrap();
+            lines
+        })
+    };
+    let start = Instant::now();
+    let document = Document::parse(Arc::from(format!("variables:\n{}", lines("")))).unwrap();
+    let mut draft = document.library().draft().clone();
+    draft.variables.shift_remove("v0");
+    draft.variables.insert("v1".to_owned(), "y".to_owned());
+    draft.variables.insert("new".to_owned(), "z".to_owned());
+    document.rewrite(&draft).unwrap();
+    let unknown = lines("").replace("  v", "v");
+    assert_eq!(parse_library(&unknown).unwrap_err().len(), MAX_ERRORS);
+    let repeated = format!("variables:\n{}{}", lines(""), lines(""));
+    assert_eq!(parse_library(&repeated).unwrap_err().len(), MAX_ERRORS);
+    let invalid = format!("variables:\n{}", lines("-"));
+    assert_eq!(parse_library(&invalid).unwrap_err().len(), MAX_ERRORS);
+    // Squared, each of these would take minutes.
+    assert!(start.elapsed().as_secs() < 60);
+}

@@ -7,6 +7,7 @@ mod editing;
 mod faults;
 mod hostile;
 mod libraries;
+mod odd;
 mod properties;
 mod second_reader;
 mod shipped;

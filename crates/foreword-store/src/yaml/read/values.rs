@@ -1,6 +1,6 @@
 //! Reads one value after another, and says what is wrong with those that are not what they should be.
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::{collections::HashMap, fmt::Write as _};
 
 use foreword_compose::nearest;
 
@@ -61,8 +61,9 @@ impl<'t> Reader<'t> {
         let mut values = vec![None; known.len()];
         let entries = self.mapping(node, what);
         let readable = entries.is_some();
+        let tree = self.tree;
         for Entry { key, value, .. } in entries.unwrap_or_default() {
-            let Some(word) = self.tree.text(key) else {
+            let Some(word) = tree.text(key) else {
                 continue;
             };
             if let Some(at) = known.iter().position(|known| *known == word) {
@@ -70,14 +71,17 @@ impl<'t> Reader<'t> {
                 values[at].get_or_insert(value);
                 continue;
             }
-            let (word, tree) = (word.to_owned(), self.tree);
-            let hint = match nearest(&word, known.iter().copied()) {
+            if self.errors.len() >= MAX_ERRORS {
+                // A guess that nobody sees is not worth its time.
+                continue;
+            }
+            let hint = match nearest(word, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the keys of {what} are {}", list(known)),
             };
             let message = format!("unknown key `{word}` in {what}");
-            self.within(&word, |reader| {
-                reader.error_at(tree, key, "unknown-key", message, hint);
+            self.within(word, |reader| {
+                reader.error(key, "unknown-key", message, hint);
             });
         }
         Fields {
@@ -101,37 +105,7 @@ impl<'t> Reader<'t> {
             return None;
         };
         self.refuse_tag(target, &NodeTag::Mapping);
-        let mut seen: HashSet<&str> = HashSet::with_capacity(own.len());
-        let tree = self.tree;
-        for (key, _) in own {
-            match tree.text(*key) {
-                None => self.error(
-                    *key,
-                    "wrong-type",
-                    "a key must be a word, but this is a list or a mapping".to_owned(),
-                    "if this belongs to a text, put the text in quotes",
-                ),
-                Some(word) => {
-                    if !seen.insert(word) {
-                        let first = own
-                            .iter()
-                            .find(|(other, _)| tree.text(*other) == Some(word))
-                            .map_or(0, |(first, _)| tree.node(*first).line);
-                        let message = format!("the key `{word}` is here twice");
-                        let word = word.to_owned();
-                        self.within(&word, |reader| {
-                            reader.error_at(
-                                tree,
-                                *key,
-                                "duplicate-key",
-                                message,
-                                format!("it is on line {first} already; remove one of the two"),
-                            );
-                        });
-                    }
-                }
-            }
-        }
+        self.check_keys(own);
         match entries(self.tree, target) {
             Ok(entries) => Some(entries),
             Err(at) => {
@@ -146,16 +120,40 @@ impl<'t> Reader<'t> {
         }
     }
 
+    fn check_keys(&mut self, own: &[(NodeId, NodeId)]) {
+        let tree = self.tree;
+        let mut lines: HashMap<&str, usize> = HashMap::with_capacity(own.len());
+        for &(key, _) in own {
+            let Some(word) = tree.text(key) else {
+                let message = "a key must be a word, but this is a list or a mapping";
+                let hint = "if this belongs to a text, put the text in quotes";
+                self.error(key, "wrong-type", message.to_owned(), hint);
+                continue;
+            };
+            if let Some(first) = lines.get(word) {
+                let message = format!("the key `{word}` is here twice");
+                let hint = format!("it is on line {first} already; remove one of the two");
+                self.within(word, |reader| {
+                    reader.error(key, "duplicate-key", message, hint);
+                });
+            } else {
+                lines.insert(word, tree.node(key).line);
+            }
+        }
+    }
+
     /// The same without a word about mistakes.
     pub(super) fn tree_entries(&self, node: NodeId) -> Vec<Entry> {
         let target = self.tree.resolve(node);
         entries(self.tree, target).unwrap_or_else(|_| match &self.tree.node(target).kind {
             Kind::Mapping { entries, .. } => entries
                 .iter()
-                .filter(|(key, _)| !self.tree.is_merge(*key))
-                .map(|(key, value)| Entry {
-                    key: *key,
-                    value: *value,
+                .enumerate()
+                .filter(|(_, (key, _))| !self.tree.is_merge(*key))
+                .map(|(row, &(key, value))| Entry {
+                    key,
+                    value,
+                    row,
                     merged_through: None,
                 })
                 .collect(),
@@ -220,12 +218,11 @@ impl<'t> Reader<'t> {
         what: &str,
     ) -> Option<String> {
         if fields.readable && fields.get(key).is_none() {
-            self.error(
-                node,
-                "missing-key",
-                format!("{what} needs the key `{key}`"),
-                format!("add a line `{key}: …`"),
-            );
+            let message = format!("{what} needs the key `{key}`");
+            let hint = format!("add a line `{key}: …`");
+            self.within(key, |reader| {
+                reader.error(node, "missing-key", message, hint);
+            });
         }
         self.optional_text(fields, key)
     }
@@ -389,21 +386,10 @@ impl Reader<'_> {
         message: String,
         hint: impl Into<String>,
     ) {
-        self.error_at(self.tree, node, code, message, hint);
-    }
-
-    fn error_at(
-        &mut self,
-        tree: &Tree,
-        node: NodeId,
-        code: &'static str,
-        message: String,
-        hint: impl Into<String>,
-    ) {
         if self.errors.len() >= MAX_ERRORS {
             return;
         }
-        let node = tree.node(node);
+        let node = self.tree.node(node);
         let mut error = LoadError::new((node.line, node.column), code, message).hint(hint);
         error.pointer = Some(self.pointer.clone());
         self.errors.push(error);
