@@ -5,7 +5,9 @@
 mod support;
 
 mod access;
+mod bodies;
 mod config;
+mod failures;
 mod links;
 mod mcp;
 mod observed;

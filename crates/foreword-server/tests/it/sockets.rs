@@ -179,3 +179,51 @@ async fn a_request_that_is_being_sent_is_answered_before_the_server_stops() {
         .unwrap()
         .unwrap();
 }
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answers_is_cut() {
+    const ASKED: usize = 16;
+    const PROMPT: usize = 4 << 20;
+    let server = TestServer::builder()
+        .config(|config| config.http.timeout_seconds = 1)
+        .library(&format!(
+            "global_prompt:\n  content: {}\n",
+            "a".repeat(PROMPT)
+        ))
+        .start()
+        .listen()
+        .await;
+    let mut client = Raw::connect(server.address).await;
+    let request = "GET /system-prompt HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    client.send(request.repeat(ASKED)).await;
+    // Nobody reads, so the answers fill the buffers of the system, then the server waits, and then no longer.
+    sleep(Duration::from_secs(4)).await;
+    let received = client.receive_all().await.len();
+    assert!(received < ASKED * PROMPT, "{received}");
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_ends_when_the_server_stops() {
+    let server = TestServer::new().listen().await;
+    let mut client = Raw::connect(server.address).await;
+    client
+        .send("GET /api/prompts/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    assert!(client.receive_some().await.starts_with("HTTP/1.1 200 OK"));
+    assert!(stop(server).await < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn what_does_not_finish_within_ten_seconds_is_cut() {
+    let server = TestServer::new().listen().await;
+    let mut client = Raw::connect(server.address).await;
+    client.send("GET /health HTTP/1.1\r\nHost: local").await;
+    // One answered request later, the half request has surely been read.
+    let mut other = Raw::connect(server.address).await;
+    other.send(GET_HEALTH).await;
+    other.receive_some().await;
+    let stopping = stop(server).await;
+    assert!(stopping >= Duration::from_secs(9), "{stopping:?}");
+    assert!(stopping < Duration::from_secs(15), "{stopping:?}");
+    assert_eq!(client.receive_all().await, "");
+}
