@@ -351,7 +351,7 @@ async fn strict_mode_wants_a_chat() {
         .library(LIBRARY)
         .config(|config| config.session.mode = SessionMode::Strict)
         .start();
-    assert_snapshot!(server.get("/system-prompt").await.summary(), @"400 chat_id_required: this server needs a chat id: send the header `x-chat-id`");
+    assert_snapshot!(server.get("/system-prompt").await.summary(), @"400 chat_id_required: this server needs a chat id: send the header `X-Chat-Id`");
     let legacy = server
         .get("/system-prompt?file_base_url=http://host/files/abc")
         .await;
