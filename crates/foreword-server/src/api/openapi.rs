@@ -16,7 +16,11 @@ use utoipa::{
     },
 };
 
-use super::prompts::{compose, events, library, places, profiles, sections, texts, tools};
+use super::{
+    mcp_info,
+    prompts::{compose, events, library, places, profiles, sections, texts, tools},
+    render_cache, system_prompt,
+};
 use crate::error::FaultItem;
 
 /// Shows the OpenAPI document.
@@ -53,11 +57,13 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         tools::get_tools_prompt, tools::make_tools_prompt,
         library::get_status, library::export_library, library::import_library, library::undo_edit,
         events::follow_changes,
+        system_prompt::get_system_prompt, mcp_info::get_mcp_info, render_cache::delete_render_cache,
         show_openapi, super::docs::show_docs,
     ),
     components(schemas(events::MissedChanges)),
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
+        (name = "delivery", description = "The session's prompt, and where else it is delivered"),
         (name = "documentation", description = "This document, to read and to generate from"),
     ),
     security(("api_key" = []), ("api_key_header" = [])),
@@ -344,6 +350,24 @@ pub(crate) struct ReadProblems;
 impl IntoResponses for ReadProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&["304", "400", "401", "404"])
+    }
+}
+
+/// How those without a key are refused, where nothing else can go wrong.
+pub(crate) struct KeyProblems;
+
+impl IntoResponses for KeyProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["401"])
+    }
+}
+
+/// How those without the admin key are refused, and queries that mean nothing.
+pub(crate) struct AdminProblems;
+
+impl IntoResponses for AdminProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["400", "401", "403"])
     }
 }
 
