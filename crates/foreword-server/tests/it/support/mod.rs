@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, body::Body};
+use axum::{Router, body::Body, response::Response};
 use foreword_server::{
     App, AppParts, ServerConfig,
     config::{KeyConfig, Role, Secret},
@@ -240,6 +240,14 @@ impl TestRequest {
         *self.request.body_mut() = body.into();
         self
     }
+
+    /// Sends it, without reading the answer's body.
+    pub(crate) async fn response(self) -> Response<Body> {
+        match self.router.oneshot(self.request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
 }
 
 impl IntoFuture for TestRequest {
@@ -247,12 +255,6 @@ impl IntoFuture for TestRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = TestResponse> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let response = match self.router.oneshot(self.request).await {
-                Ok(response) => response,
-                Err(never) => match never {},
-            };
-            TestResponse::read(response).await
-        })
+        Box::pin(async move { TestResponse::read(self.response().await).await })
     }
 }
