@@ -47,7 +47,7 @@ impl Kept {
     pub(crate) fn edit(&self, edit: Edit) -> anyhow::Result<String> {
         let before = self.snapshot().revision.clone();
         let what = edit.what.clone();
-        let after = self.wait(self.store.edit(edit))?;
+        let after = self.block_on(self.store.edit(edit)).map_err(refused)?;
         Ok(if after.revision == before {
             format!("nothing to change; revision {before}")
         } else {
@@ -56,11 +56,8 @@ impl Kept {
     }
 
     /// Waits for something that the store does.
-    pub(crate) fn wait<T>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> anyhow::Result<T> {
-        self.runtime.block_on(work).map_err(refused)
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// The store behind it.
@@ -109,7 +106,7 @@ fn unusable(error: &OpenError) -> Failure {
 }
 
 /// What to tell about an edit that was not done.
-fn refused(error: StoreError) -> anyhow::Error {
+pub(crate) fn refused(error: StoreError) -> anyhow::Error {
     let failure = |hint: &str| Failure::new(Exit::Failed, error.to_string()).hint(hint);
     match &error {
         StoreError::Refused(EditError::NotFound { kind, .. }) => {
@@ -125,8 +122,6 @@ fn refused(error: StoreError) -> anyhow::Error {
         }
         StoreError::Broken(errors) => Failure::new(Exit::Unusable, messages(errors))
             .hint("mend the file, or replace it with `foreword import FILE --replace-broken`"),
-        StoreError::Invalid(errors) => Failure::new(Exit::Failed, messages(errors))
-            .hint("`foreword check FILE` shows what is wrong with a file"),
         StoreError::Conflict => failure("run the command again"),
         _ => return error.into(),
     }
@@ -134,7 +129,7 @@ fn refused(error: StoreError) -> anyhow::Error {
 }
 
 /// Mistakes of a library's file, one a line.
-fn lines(file: &Path, errors: &[LoadError]) -> String {
+pub(crate) fn lines(file: &Path, errors: &[LoadError]) -> String {
     let lines: Vec<String> = errors
         .iter()
         .map(|error| format!("{}:{error}", file.display()))

@@ -1,7 +1,6 @@
 //! `foreword check`: all mistakes of a library, with their places.
 
 use std::{
-    fmt::Write,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -10,7 +9,7 @@ use foreword_compose::{Diagnostic, Severity, lint};
 use foreword_store::{LoadError, parse_library, yaml::BUILTIN};
 use serde_json::{Value, json};
 
-use super::{print, print_json, read_text};
+use super::{count, print, print_json, read_text};
 use crate::{args::Output, config::Loaded, failure::Exit, library};
 
 pub(crate) fn run(
@@ -53,13 +52,11 @@ fn kept(data_dir: &Path) -> anyhow::Result<(PathBuf, String)> {
 }
 
 fn report(file: &Path, errors: &[LoadError], diagnostics: &[Diagnostic]) -> String {
-    let mut report = String::new();
     let file = file.display();
+    let mut lines = Vec::new();
     let mut line = |place: String, kind: &str, message: &str, hint: Option<&String>| {
-        writeln!(report, "{place}: {kind}: {message}").expect("writing to a string cannot fail");
-        if let Some(hint) = hint {
-            writeln!(report, "  hint: {hint}").expect("writing to a string cannot fail");
-        }
+        lines.push(format!("{place}: {kind}: {message}"));
+        lines.extend(hint.map(|hint| format!("  hint: {hint}")));
     };
     for error in errors {
         let place = format!("{file}:{}:{}", error.line, error.column);
@@ -78,20 +75,13 @@ fn report(file: &Path, errors: &[LoadError], diagnostics: &[Diagnostic]) -> Stri
         .iter()
         .filter(|diagnostic| diagnostic.severity == Severity::Warning)
         .count();
-    report.push_str(&format!(
-        "{file}: {}, {}, {}\n",
+    lines.push(format!(
+        "{file}: {}, {}, {}",
         count(errors.len(), "error"),
         count(warnings, "warning"),
         count(diagnostics.len() - warnings, "note")
     ));
-    report
-}
-
-fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
+    lines.join("\n")
 }
 
 /// The word that stands for a severity.

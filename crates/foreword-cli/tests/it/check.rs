@@ -52,7 +52,8 @@ fn doubtful_things_are_shown_with_their_places_and_do_not_fail() {
         library.yaml: warning: section `empty` of profile `default` has no text
           hint: write a text for it, or remove it
         library.yaml: 0 errors, 3 warnings, 0 notes
-    "#]].assert_eq(&place.run(&["check", "library.yaml"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["check", "library.yaml"]).to_string());
 }
 
 #[test]
@@ -71,7 +72,8 @@ fn without_a_file_the_library_of_the_data_directory_is_checked() {
         exit 0
         --- stdout
         built-in library: 0 errors, 0 warnings, 0 notes
-    "#]].assert_eq(&place.run(&["check"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["check"]).to_string());
     assert!(!place.path("data").exists(), "checking made something");
     place.write("data/system_prompts.yaml", "profiles: 3\n");
     expect![[r#"

@@ -141,7 +141,8 @@ fn every_syntax_error_of_a_file_is_reported_with_its_line() {
         error: foreword.toml:1:12: string values must be quoted, expected literal string
         error: foreword.toml:2:6: unclosed table, expected `]`
         hint: `foreword config --reference` lists every setting
-    "#]].assert_eq(&place.run(&["serve"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["serve"]).to_string());
 }
 
 #[test]
@@ -252,7 +253,8 @@ fn a_key_file_that_everybody_can_read_is_warned_about() {
     permit(0o644);
     expect![[r#"
         warning: every user of this machine can read the key file `key`; run `chmod 600 key`
-    "#]].assert_eq(&place.run(&["config"]).stderr);
+    "#]]
+    .assert_eq(&place.run(&["config"]).stderr);
     permit(0o640);
     let (value, origin) = setting(&place, &[], "auth.api_keys");
     assert_eq!(value, json!(["[redacted]", "[redacted]"]));
@@ -279,7 +281,8 @@ fn fault_25_an_empty_key_is_a_mistake_rather_than_no_key() {
         error: environment MCP_API_KEY: has to be a list of texts, separated by commas
         error: environment FOREWORD_ADMIN_KEY_FILE: the key file `empty` is empty
         hint: `foreword config --reference` lists every setting
-    "#]].assert_eq(&place.run(&["serve"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["serve"]).to_string());
 }
 
 /// A value for each setting that is not its default, as TOML writes it and as JSON shows it.

@@ -54,7 +54,8 @@ fn profiles_are_made_changed_and_deleted() {
     expect![[r#"
         *  default  default  2 of 2 sections
            writer   Writer   1 of 1 sections  Edits prose
-    "#]].assert_eq(&place.run(&["profiles", "list"]).ok());
+    "#]]
+    .assert_eq(&place.run(&["profiles", "list"]).ok());
     place.run(&["profiles", "default", "writer"]).ok();
     place
         .run(&[
@@ -72,14 +73,16 @@ fn profiles_are_made_changed_and_deleted() {
         goes without the tools prompt
 
         on  safety  Safety  custom  shared  order 0  8 bytes
-    "#]].assert_eq(&place.run(&["profiles", "show", "writer"]).ok());
+    "#]]
+    .assert_eq(&place.run(&["profiles", "show", "writer"]).ok());
     place.run(&["profiles", "delete", "default"]).ok();
     expect![[r#"
         exit 1
         --- stderr
         error: profile `default` does not exist
         hint: `foreword profiles list` shows what there is
-    "#]].assert_eq(&place.run(&["profiles", "delete", "default"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["profiles", "delete", "default"]).to_string());
 }
 
 #[test]
@@ -118,7 +121,8 @@ fn sections_are_written_toggled_ordered_and_removed() {
         on   identity  Who     custom  inline  order 0  15 bytes
         off  safety    Safety  custom  shared  order 1  8 bytes
         on   tone      tone    format  shared  order 7  17 bytes
-    "#]].assert_eq(
+    "#]]
+    .assert_eq(
         &place
             .run(&["sections", "list", "--profile", "default"])
             .ok(),
@@ -135,12 +139,14 @@ fn sections_are_written_toggled_ordered_and_removed() {
     expect![[r#"
         safety  Safety  custom  shared  in default  8 bytes
         tone    tone    format  shared  in default  17 bytes
-    "#]].assert_eq(&place.run(&["sections", "list"]).ok());
+    "#]]
+    .assert_eq(&place.run(&["sections", "list"]).ok());
     expect![[r#"
         exit 1
         --- stderr
         error: section `tone` is used by `default`; remove it there first
-    "#]].assert_eq(&place.run(&["sections", "delete", "tone"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["sections", "delete", "tone"]).to_string());
 }
 
 #[test]
@@ -172,13 +178,15 @@ fn a_text_is_never_emptied_by_accident() {
         --- stderr
         error: no text was given
         hint: give it with `--content TEXT`, `--file FILE`, or on stdin
-    "#]].assert_eq(&place.run(&["sections", "set", "safety"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["sections", "set", "safety"]).to_string());
     expect![[r#"
         exit 1
         --- stderr
         error: no text was given
         hint: give it with `--content TEXT`, `--file FILE`, or on stdin
-    "#]].assert_eq(&place.run_with_input(&["global", "set"], "").to_string());
+    "#]]
+    .assert_eq(&place.run_with_input(&["global", "set"], "").to_string());
     assert_eq!(library(&place), LIBRARY);
 }
 
@@ -194,7 +202,8 @@ fn the_texts_that_a_library_has_once_are_set_and_switched() {
             "enabled": false
           }
         }
-    "#]].assert_eq(&place.run(&["global", "show", "--json"]).ok());
+    "#]]
+    .assert_eq(&place.run(&["global", "show", "--json"]).ok());
     place
         .run_with_input(&["guide", "set"], "You are in {chat_id}.\n")
         .ok();
@@ -208,13 +217,15 @@ fn the_texts_that_a_library_has_once_are_set_and_switched() {
     place.run(&["variables", "delete", "name"]).ok();
     expect![[r#"
         company  Example Ltd
-    "#]].assert_eq(&place.run(&["variables", "list"]).ok());
+    "#]]
+    .assert_eq(&place.run(&["variables", "list"]).ok());
     expect![[r#"
         exit 1
         --- stderr
         error: variable `nmae` does not exist
         hint: `foreword variables list` shows what there is
-    "#]].assert_eq(&place.run(&["variables", "delete", "nmae"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["variables", "delete", "nmae"]).to_string());
 }
 
 #[test]
@@ -230,7 +241,8 @@ fn undo_goes_back_one_edit_at_a_time() {
         exit 1
         --- stderr
         error: there is nothing to undo
-    "#]].assert_eq(&place.run(&["undo"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["undo"]).to_string());
 }
 
 #[test]
@@ -309,7 +321,8 @@ fn fault_32_a_broken_library_stops_every_command_and_is_not_touched() {
         --- stderr
         error: ./data/system_prompts.yaml:3:15: the bracket or brace that opens here is never closed
         hint: mend the file and try again; it was not touched, and nothing else is used in its place
-    "#]].assert_eq(&place.run(&["serve"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["serve"]).to_string());
 }
 
 #[test]

@@ -53,7 +53,8 @@ fn an_unknown_command_is_refused_with_exit_code_2() {
         Usage: foreword [OPTIONS] [COMMAND]
 
         For more information, try '--help'.
-    "#]].assert_eq(&Place::new().run(&["chekc"]).to_string());
+    "#]]
+    .assert_eq(&Place::new().run(&["chekc"]).to_string());
 }
 
 #[test]
@@ -63,7 +64,8 @@ fn flags_of_serve_before_another_command_are_refused() {
         --- stderr
         error: flags of `serve` stand before another command
         hint: write flags after the command that they belong to
-    "#]].assert_eq(
+    "#]]
+    .assert_eq(
         &Place::new()
             .run(&["--listen", "127.0.0.1:0", "check"])
             .to_string(),

@@ -34,14 +34,16 @@ fn without_a_chat_it_prints_what_the_library_gives() {
         Be safe.
         --- stderr
         warning: `{user_email}` has no value in this session and stays as it is written
-    "#]].assert_eq(&place().run(&["compose"]).to_string());
+    "#]]
+    .assert_eq(&place().run(&["compose"]).to_string());
     expect![[r#"
         exit 0
         --- stdout
         Be brief, {user_email}.
         --- stderr
         warning: `{user_email}` has no value in this session and stays as it is written
-    "#]].assert_eq(&place().run(&["compose", "--profile", "empty"]).to_string());
+    "#]]
+    .assert_eq(&place().run(&["compose", "--profile", "empty"]).to_string());
 }
 
 #[test]
@@ -57,7 +59,8 @@ fn explain_shows_part_by_part_where_it_comes_from() {
         the first 47 bytes (100.0 %) are the same for every session
         without a value: user_email
         warning: `{user_email}` has no value in this session and stays as it is written
-    "#]].assert_eq(&place().run(&["compose", "--explain"]).ok());
+    "#]]
+    .assert_eq(&place().run(&["compose", "--explain"]).ok());
 }
 
 #[test]
@@ -100,12 +103,14 @@ fn an_unknown_profile_or_an_impossible_chat_is_an_error() {
         exit 1
         --- stderr
         error: profile `nobody` does not exist; known profiles: `default`, `empty`
-    "#]].assert_eq(&place().run(&["compose", "--profile", "nobody"]).to_string());
+    "#]]
+    .assert_eq(&place().run(&["compose", "--profile", "nobody"]).to_string());
     expect![[r#"
         exit 1
         --- stderr
         error: profile `nobody` does not exist; known profiles: `default`, `empty`
-    "#]].assert_eq(
+    "#]]
+    .assert_eq(
         &place()
             .run(&["compose", "--chat", "x", "--profile", "nobody"])
             .to_string(),
@@ -114,5 +119,6 @@ fn an_unknown_profile_or_an_impossible_chat_is_an_error() {
         exit 1
         --- stderr
         error: the chat id is not valid: a chat id has no `/`, `\` or `~`
-    "#]].assert_eq(&place().run(&["compose", "--chat", "a/b"]).to_string());
+    "#]]
+    .assert_eq(&place().run(&["compose", "--chat", "a/b"]).to_string());
 }

@@ -126,7 +126,8 @@ fn a_port_in_use_is_said_so() {
         --- stderr
         error: `[ADDRESS]` is in use by another process
         hint: stop that one, or listen elsewhere: `--listen 127.0.0.1:0` takes a free port
-    "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
+    "#]]
+    .assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
 
 #[test]
@@ -147,14 +148,14 @@ fn the_start_says_it_in_at_most_fifteen_lines() {
         let file = format!("key-{number}");
         place.write(&file, "secret-key\n");
     }
-    let keys: String = (0..20)
+    let keys: Vec<String> = (0..20)
         .map(|number| {
             format!(
-                "[[auth.keys]]\nname = \"k{number}\"\nkey_file = \"key-{number}\"\nrole = \"api\"\n"
+                "[[auth.keys]]\nname = \"k{number}\"\nkey_file = \"key-{number}\"\nrole = \"api\""
             )
         })
         .collect();
-    place.write("foreword.toml", &keys);
+    place.write("foreword.toml", &keys.join("\n"));
     place = place.with("FOREWORD_PORT", "1");
     let mut server = place.serve(&[]);
     server.wait_for_line("more warnings");
@@ -207,7 +208,8 @@ fn the_link_key_is_for_its_owner_only_and_rotates() {
         --- stderr
         error: `./data/link.key` is not a link key
         hint: `foreword links rotate` makes a new one; links handed out before stop working
-    "#]].assert_eq(&place.run(&["--listen", "127.0.0.1:0"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["--listen", "127.0.0.1:0"]).to_string());
 }
 
 #[test]
@@ -219,12 +221,14 @@ fn init_writes_what_serves_and_never_overwrites() {
         wrote  ./data/system_prompts.yaml: the library, with comments that explain it
         wrote  foreword.toml: every setting with its default
         next: `foreword check` looks for mistakes, `foreword` serves
-    "#]].assert_eq(&place.run(&["init"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["init"]).to_string());
     expect![[r#"
         exit 0
         --- stdout
         ./data/system_prompts.yaml: 0 errors, 0 warnings, 0 notes
-    "#]].assert_eq(&place.run(&["check"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["check"]).to_string());
     place.write("foreword.toml", "# mine\n");
     place.write("data/system_prompts.yaml", SEED);
     expect![[r#"
@@ -233,7 +237,8 @@ fn init_writes_what_serves_and_never_overwrites() {
         kept   ./data/system_prompts.yaml: it exists
         kept   foreword.toml: it exists
         next: `foreword check` looks for mistakes, `foreword` serves
-    "#]].assert_eq(&place.run(&["init"]).to_string());
+    "#]]
+    .assert_eq(&place.run(&["init"]).to_string());
     assert_eq!(place.read("foreword.toml"), "# mine\n");
     assert_eq!(place.read("data/system_prompts.yaml"), SEED);
 }

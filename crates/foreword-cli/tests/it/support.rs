@@ -11,7 +11,7 @@ use std::{
 };
 
 /// How long something may take that happens at once on an idle machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A working directory, and the environment of the commands that run in it.
 pub(crate) struct Place {
