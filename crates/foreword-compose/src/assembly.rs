@@ -222,21 +222,15 @@ enum Value<'a> {
 
 /// The value of `name`: the request's, else the session's, else the library's default. None for unknown names.
 fn look_up<'a>(name: &str, library: &'a Library, request: &'a Request<'a>) -> Option<Value<'a>> {
-    let session_name = SessionName::from_word(name);
-    let default = match session_name {
-        Some(_) => None,
-        None => Some(library.draft().variables.get(name)?),
+    let value = match SessionName::from_word(name) {
+        Some(name) => {
+            let value = request.session.get(name);
+            value.map_or(Value::Missing(name), Value::Varying)
+        }
+        None => Value::Default(library.draft().variables.get(name)?),
     };
-    if let Some(value) = request.variables.get(name) {
-        return Some(Value::Varying(value));
-    }
-    Some(match (session_name, default) {
-        (Some(name), _) => request
-            .session
-            .get(name)
-            .map_or(Value::Missing(name), Value::Varying),
-        (None, default) => Value::Default(default?),
-    })
+    let requested = request.variables.get(name);
+    Some(requested.map_or(value, |text| Value::Varying(text)))
 }
 
 /// Places in a part that are of interest once the part is trimmed.
