@@ -289,7 +289,7 @@ async fn edits_of_different_items_at_once_never_lose_one_another() {
                 .put("/api/prompts/variables")
                 .json(json!({"company": name})),
         ];
-        for response in join_all(edits).await {
+        for response in join_all(edits.map(IntoFuture::into_future)).await {
             assert_eq!(response.status, 200, "{}", response.summary());
         }
         let kept = server.file().matches(&name).count();
@@ -308,7 +308,8 @@ async fn of_two_edits_with_the_same_tag_one_is_refused() {
                 .header("if-match", &*tag)
                 .json(json!({"content": text}))
         };
-        let answers = join_all([edit(format!("a {round}")), edit(format!("b {round}"))]).await;
+        let edits = [edit(format!("a {round}")), edit(format!("b {round}"))];
+        let answers = join_all(edits.map(IntoFuture::into_future)).await;
         let mut statuses = answers.map_statuses();
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 412]);
