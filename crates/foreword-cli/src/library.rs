@@ -30,7 +30,16 @@ pub(crate) struct Kept {
 impl Kept {
     /// Opens the library.
     pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
-        let store = open(config)?;
+        Self::new(open(config)?)
+    }
+
+    /// Opens the library even if its file is broken or missing, so that an import can replace it.
+    pub(crate) fn open_to_replace(config: &Config) -> anyhow::Result<Self> {
+        let opened = YamlStore::open_to_replace(&config.data_dir, &config.library, clock());
+        Self::new(Arc::new(opened.map_err(|error| unusable(&error))?))
+    }
+
+    fn new(store: Arc<dyn Store>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -97,7 +106,7 @@ fn unusable(error: &OpenError) -> Failure {
     let failure = |what: String| Failure::new(Exit::Unusable, what);
     match error {
         OpenError::Broken { path, errors } => failure(lines(path, errors)).hint(
-            "mend the file and try again; it was not touched, and nothing else is used in its place",
+            "mend the file, which was not touched, or replace it with `foreword import FILE --replace-broken`",
         ),
         OpenError::Io { source, .. } => failure(format!("{error}: {source}"))
             .hint("name another data directory with `--data`, or make this one readable"),

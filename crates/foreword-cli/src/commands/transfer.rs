@@ -19,7 +19,11 @@ pub(crate) fn import(
     replace_broken: bool,
 ) -> anyhow::Result<()> {
     let text = read_text(file)?;
-    let kept = Kept::open(&loaded.config)?;
+    let kept = if replace_broken {
+        Kept::open_to_replace(&loaded.config)?
+    } else {
+        Kept::open(&loaded.config)?
+    };
     let imported = kept.block_on(kept.store().import(Import {
         text,
         dry_run,

@@ -45,11 +45,11 @@ fn doubtful_things_are_shown_with_their_places_and_do_not_fail() {
     expect![[r#"
         exit 0
         --- stdout
-        library.yaml: warning: no text uses the variable `company`
+        library.yaml:2:3: warning: no text uses the variable `company`
           hint: write `{company}` where its value belongs, or remove it
-        library.yaml: warning: no profile uses the shared section `safety`
+        library.yaml:4:5: warning: no profile uses the shared section `safety`
           hint: add `{use: safety}` to a profile, or remove the section
-        library.yaml: warning: section `empty` of profile `default` has no text
+        library.yaml:9:9: warning: section `empty` of profile `default` has no text
           hint: write a text for it, or remove it
         library.yaml: 0 errors, 3 warnings, 0 notes
     "#]]

@@ -115,7 +115,7 @@ x = 1
         --- stderr
         error: foreword.toml:1:1: unknown key `data_dirr`; did you mean `data_dir`?
         error: foreword.toml:2:19: `public_base_url` has to be a text, not the number `3`
-        error: foreword.toml:4:10: `http.listen`: invalid socket address syntax
+        error: foreword.toml:4:10: `http.listen` has to be an address with a port, such as `127.0.0.1:8081`
         error: foreword.toml:5:16: `http.api_max_body` has to be a whole number, at least 0, not the number `-1`
         error: foreword.toml:7:8: `session.mode` has to be `lenient`, `single` or `strict`, not the text `lenint`; did you mean `lenient`?
         error: foreword.toml:8:19: `session.chat_id_headers` has to be a list of texts, not the text `X-Chat`; put it in brackets: ["…"]

@@ -290,10 +290,10 @@ fn an_import_with_mistakes_is_refused_with_all_of_them() {
     expect![[r#"
         exit 1
         --- stderr
-        error: 2:5: unknown key `nmae` in a profile; did you mean `name`?
-        error: 2:5: a profile needs the key `id`; add a line `id: …`
-        error: 4:15: `sections` must be a list, but this is a number (`3`); start every item on its own line with `- `
-        hint: `foreword check FILE` shows what is wrong with a file
+        error: new.yaml:2:5: unknown key `nmae` in a profile; did you mean `name`?
+        error: new.yaml:2:5: a profile needs the key `id`; add a line `id: …`
+        error: new.yaml:4:15: `sections` must be a list, but this is a number (`3`); start every item on its own line with `- `
+        hint: mend the file; the library stays as it is
     "#]].assert_eq(&place.run(&["import", "new.yaml"]).to_string());
     assert_eq!(library(&place), LIBRARY);
 }
@@ -320,7 +320,7 @@ fn fault_32_a_broken_library_stops_every_command_and_is_not_touched() {
         exit 2
         --- stderr
         error: ./data/system_prompts.yaml:3:15: the bracket or brace that opens here is never closed
-        hint: mend the file and try again; it was not touched, and nothing else is used in its place
+        hint: mend the file, which was not touched, or replace it with `foreword import FILE --replace-broken`
     "#]]
     .assert_eq(&place.run(&["serve"]).to_string());
 }

@@ -278,7 +278,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         --- stdout
         ok     configuration  no `foreword.toml`, so defaults, environment and flags
         ok     data           `./data` can be written
-        error  library        `./data/system_prompts.yaml` has 1 mistakes; `foreword check` shows them
+        error  library        `./data/system_prompts.yaml` has 1 mistake; `foreword check` shows them
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
         error  address        `[ADDRESS]`: Address already in use (os error 98); if that is not a Foreword that runs already, stop it or use `--listen`
         error  sandbox        `sandbox.backend` is `docker`, but this version has no sandboxes yet; set `sandbox.backend` to `auto` or `none`

@@ -72,6 +72,12 @@ impl Document {
         &self.text
     }
 
+    /// Where the value at a JSON pointer stands, or what is around it: line and column, from 1.
+    #[must_use]
+    pub fn position(&self, pointer: &str) -> (usize, usize) {
+        position(&self.tree, pointer)
+    }
+
     /// The document in which this one's library has become `draft`; an unchanged library keeps every byte.
     ///
     /// Nothing comes back that was not read again and found to say `draft`.
@@ -194,18 +200,23 @@ fn sorted(mut errors: Vec<LoadError>) -> Vec<LoadError> {
 }
 
 fn located(tree: &Tree, fault: Fault) -> LoadError {
-    let (key, value) = find(tree, &fault.pointer);
-    // All that can be wrong with a variable is its name.
-    let at = key.filter(|_| fault.pointer.starts_with("/variables/"));
-    let node = tree.node(at.unwrap_or(value));
+    let (line, column) = position(tree, &fault.pointer);
     LoadError {
-        line: node.line,
-        column: node.column,
+        line,
+        column,
         pointer: Some(fault.pointer),
         code: fault.code,
         message: fault.message,
         hint: fault.hint,
     }
+}
+
+fn position(tree: &Tree, pointer: &str) -> (usize, usize) {
+    let (key, value) = find(tree, pointer);
+    // What is said about a variable is about its name.
+    let at = key.filter(|_| pointer.starts_with("/variables/"));
+    let node = tree.node(at.unwrap_or(value));
+    (node.line, node.column)
 }
 
 /// The node at `pointer`, or the last one on the way to it, with its key.

@@ -39,6 +39,9 @@ const ATTEMPTS: usize = 5;
 /// How long an import looks for the smallest difference before it takes a larger one.
 const DIFFERENCE_TIME: Duration = Duration::from_secs(1);
 
+/// The name of the library's file.
+const FILE: &str = "system_prompts.yaml";
+
 /// The library in memory and on disk.
 pub(super) struct Keeper {
     directory: DataDirectory,
@@ -63,6 +66,65 @@ pub(super) struct State {
     what: String,
 }
 
+/// What a store starts with.
+struct Start {
+    document: Document,
+    source: Source,
+    stamp: Option<Stamp>,
+    what: &'static str,
+    health: Health,
+}
+
+impl Start {
+    /// The library of the file, or the built-in one where there never was a file.
+    fn read(directory: &DataDirectory, file: &LibraryFile) -> Result<Self, OpenError> {
+        let path = || file.path().to_owned();
+        let found = file.read().map_err(|source| OpenError::Io {
+            path: path(),
+            source,
+        })?;
+        if let Some(found) = found {
+            let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
+                path: path(),
+                errors,
+            })?;
+            directory.mark_seen();
+            Ok(Self {
+                document,
+                source: Source::File(path()),
+                stamp: Some(found.stamp),
+                what: "found at a start",
+                health: Health::Healthy,
+            })
+        } else if directory.was_seen() {
+            Err(OpenError::Missing {
+                path: path(),
+                marker: directory.marker(),
+            })
+        } else {
+            Ok(Self::built_in(Source::BuiltIn, Health::Healthy))
+        }
+    }
+
+    /// The built-in library, in the place of one that cannot be read.
+    fn instead_of(file: &LibraryFile, errors: Vec<LoadError>) -> Self {
+        Self::built_in(
+            Source::File(file.path().to_owned()),
+            Health::Degraded(errors),
+        )
+    }
+
+    fn built_in(source: Source, health: Health) -> Self {
+        Self {
+            document: Document::parse(BUILTIN.into()).expect("the built-in library is valid"),
+            source,
+            stamp: None,
+            what: "the built-in library",
+            health,
+        }
+    }
+}
+
 impl Keeper {
     /// Loads the library, or the built-in one where there never was a file.
     pub(super) fn open(
@@ -70,38 +132,53 @@ impl Keeper {
         config: &StoreConfig,
         clock: Clock,
     ) -> Result<Self, OpenError> {
-        let file = LibraryFile::new(directory.join("system_prompts.yaml"));
-        let path = || file.path().to_owned();
-        let found = file.read().map_err(|source| OpenError::Io {
-            path: path(),
-            source,
-        })?;
-        let (document, source, stamp, what) = if let Some(found) = found {
-            let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
-                path: path(),
-                errors,
-            })?;
-            directory.mark_seen();
-            let source = Source::File(path());
-            (document, source, Some(found.stamp), "found at a start")
-        } else if directory.was_seen() {
-            return Err(OpenError::Missing {
-                path: path(),
-                marker: directory.marker(),
-            });
-        } else {
-            let built_in = Document::parse(BUILTIN.into()).expect("the built-in library is valid");
-            (built_in, Source::BuiltIn, None, "the built-in library")
+        let file = LibraryFile::new(directory.join(FILE));
+        let start = Start::read(&directory, &file)?;
+        Ok(Self::new(directory, file, start, config, clock))
+    }
+
+    /// Loads the library; where it is broken or missing, starts degraded on the built-in one.
+    pub(super) fn open_to_replace(
+        directory: DataDirectory,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        let file = LibraryFile::new(directory.join(FILE));
+        let start = match Start::read(&directory, &file) {
+            Err(OpenError::Broken { errors, .. }) => Start::instead_of(&file, errors),
+            Err(OpenError::Missing { .. }) => Start::instead_of(&file, vec![missing()]),
+            start => start?,
         };
-        Ok(Self {
+        Ok(Self::new(directory, file, start, config, clock))
+    }
+
+    fn new(
+        directory: DataDirectory,
+        file: LibraryFile,
+        start: Start,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Self {
+        let Start {
+            document,
+            source,
+            stamp,
+            what,
+            health,
+        } = start;
+        let state = State {
+            health,
+            ..State::new(document, source, stamp, clock(), what)
+        };
+        Self {
             history: History::new(directory.join("history"), config.history),
-            state: ArcSwap::from_pointee(State::new(document, source, stamp, clock(), what)),
+            state: ArcSwap::from_pointee(state),
             feed: Feed::new(),
             writing: Mutex::new(()),
             directory,
             file,
             clock,
-        })
+        }
     }
 
     /// The state; never waits.
