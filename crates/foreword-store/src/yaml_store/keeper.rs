@@ -50,6 +50,9 @@ pub(super) struct Keeper {
     feed: Feed,
     clock: Clock,
     state: ArcSwap<State>,
+    /// The state before, kept until the next look: taking a large one apart costs tens of milliseconds, which neither an
+    /// edit's answer nor a reader who held it should wait for.
+    retired: Mutex<Option<Arc<State>>>,
     writing: Mutex<()>,
 }
 
@@ -174,6 +177,7 @@ impl Keeper {
             history: History::new(directory.join("history"), config.history),
             state: ArcSwap::from_pointee(state),
             feed: Feed::new(),
+            retired: Mutex::new(None),
             writing: Mutex::new(()),
             directory,
             file,
@@ -197,7 +201,9 @@ impl Keeper {
 
     /// Takes over what is on disk, if it changed.
     pub(super) fn reload(&self) {
-        let _writing = self.writing();
+        let retired = lock(&self.retired).take();
+        drop(retired);
+        let _writing = lock(&self.writing);
         let before = self.state.load_full();
         match self.catch_up() {
             Ok(after) if after.snapshot.revision != before.snapshot.revision => {
@@ -214,7 +220,7 @@ impl Keeper {
 
     /// Applies one edit.
     pub(super) fn edit(&self, edit: &Edit) -> Result<Arc<Snapshot>, StoreError> {
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = self.directory.lock()?;
         for _ in 0..ATTEMPTS {
             let state = self.catch_up()?;
@@ -238,7 +244,7 @@ impl Keeper {
         let text: Arc<str> = import.text.into();
         let parse = || Document::parse(Arc::clone(&text)).map_err(StoreError::Invalid);
         let mut document = Some(parse()?);
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = (!import.dry_run)
             .then(|| self.directory.lock())
             .transpose()?;
@@ -275,7 +281,7 @@ impl Keeper {
 
     /// Goes one version back.
     pub(super) fn undo(&self) -> Result<Undone, StoreError> {
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = self.directory.lock()?;
         for _ in 0..ATTEMPTS {
             let state = self.catch_up()?;
@@ -411,7 +417,8 @@ impl Keeper {
 
     fn store(&self, state: State) -> Arc<State> {
         let state = Arc::new(state);
-        self.state.store(Arc::clone(&state));
+        let before = self.state.swap(Arc::clone(&state));
+        let _ = lock(&self.retired).replace(before);
         state
     }
 
@@ -435,11 +442,6 @@ impl Keeper {
 
     fn broken_suffix(&self) -> String {
         format!("broken-{}", file_time((self.clock)()))
-    }
-
-    fn writing(&self) -> MutexGuard<'_, ()> {
-        // The state is replaced whole, so a panic leaves none half done.
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -476,6 +478,11 @@ impl State {
             Health::Degraded(errors) => Err(StoreError::Broken(errors.clone())),
         }
     }
+}
+
+/// What is guarded is replaced whole, so a panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A time as it stands in names of files.
