@@ -10,9 +10,9 @@ use crate::support::TestServer;
 #[tokio::test]
 async fn an_unknown_query_parameter_is_refused_with_the_nearest_known_one() {
     let server = server();
-    assert_snapshot!(server.get("/api/prompts/compose?profil_id=x").await.summary(), @"");
-    assert_snapshot!(server.get("/api/prompts/global?verbose=1").await.summary(), @"");
-    assert_snapshot!(server.post("/api/prompts/import?dryrun=true").header("content-type", "text/yaml").await.summary(), @"");
+    assert_snapshot!(server.get("/api/prompts/compose?profil_id=x").await.summary(), @"400 invalid_query: the query parameter `profil_id` is not valid: unknown field `profil_id`, expected one of `profile_id`, `chat_id`, `user_email`, `user_name`, `additional_context`, `system_override`; did you mean `profile_id`?");
+    assert_snapshot!(server.get("/api/prompts/global?verbose=1").await.summary(), @"400 invalid_query: the query parameter `verbose` is not valid: unknown field `verbose`, there are no fields");
+    assert_snapshot!(server.post("/api/prompts/import?dryrun=true").header("content-type", "text/yaml").await.summary(), @"400 invalid_query: the query parameter `dryrun` is not valid: unknown field `dryrun`, expected `dry_run` or `replace_broken`; did you mean `dry_run`?");
     let edit = server
         .post("/api/prompts/global/update?force=1")
         .json(json!({"content": "x"}))
@@ -29,7 +29,11 @@ async fn broken_json_is_refused_with_line_and_column() {
         .header("content-type", "application/json")
         .body("{\n  \"content\": \"x\",\n}")
         .await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @r"
+    400 invalid_json: the body is not JSON: trailing comma at line 3, column 1
+      line: 3
+      column: 1
+    ");
 }
 
 #[tokio::test]
@@ -40,13 +44,13 @@ async fn a_body_in_another_format_is_refused() {
         .header("content-type", "application/x-www-form-urlencoded")
         .body("content=x")
         .await;
-    assert_snapshot!(form.summary(), @"");
+    assert_snapshot!(form.summary(), @"415 unsupported_media_type: the body must be JSON: send it with `Content-Type: application/json`");
     let import = server
         .post("/api/prompts/import")
         .header("content-type", "application/json")
         .body("{}")
         .await;
-    assert_snapshot!(import.summary(), @"");
+    assert_snapshot!(import.summary(), @"415 unsupported_media_type: the body must be YAML: send it with `Content-Type: application/yaml`");
 }
 
 #[tokio::test]
@@ -57,7 +61,7 @@ async fn a_body_over_2_mib_is_refused_unless_it_may_hold_a_library() {
         .post("/api/prompts/global/update")
         .json(json!({"content": large}))
         .await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @"413 body_too_large: the body is larger than the 2097152 bytes that are read here");
     assert_eq!(server.file(), LIBRARY);
     let library = format!("global_prompt: {large}\n");
     let response = server
@@ -71,9 +75,15 @@ async fn a_body_over_2_mib_is_refused_unless_it_may_hold_a_library() {
 async fn a_method_that_a_route_does_not_take_is_told_those_that_it_takes() {
     let server = server();
     let response = server.delete("/api/prompts/global").await;
-    assert_snapshot!(response.summary_with(&["allow"]), @"");
+    assert_snapshot!(response.summary_with(&["allow"]), @r"
+    405 method_not_allowed: this path does not take this method; the header `Allow` lists those that it takes
+    allow: GET,HEAD
+    ");
     let response = server.post("/api/prompts/profiles/default").await;
-    assert_snapshot!(response.summary_with(&["allow"]), @"");
+    assert_snapshot!(response.summary_with(&["allow"]), @r"
+    405 method_not_allowed: this path does not take this method; the header `Allow` lists those that it takes
+    allow: GET,HEAD,PUT,PATCH,DELETE
+    ");
 }
 
 #[tokio::test]
@@ -194,7 +204,7 @@ async fn ids_in_paths_are_decoded_once() {
     let response = server.get("/api/prompts/profiles/de%66ault").await;
     assert_eq!(response.status, 200);
     let response = server.get("/api/prompts/profiles/de%2566ault").await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @"404 profile_not_found: profile `de%66ault` does not exist; did you mean `default`?");
     let response = server.get("/api/prompts/profiles/%FF").await;
     assert_eq!(response.status, 400);
 }

@@ -174,7 +174,10 @@ async fn a_stale_edit_is_told_the_current_tag() {
         .delete("/api/prompts/profiles/developer")
         .header("if-match", "\"0000000000000000\"")
         .await;
-    assert_snapshot!(response.summary_with(&["etag"]), @"");
+    assert_snapshot!(response.summary_with(&["etag"]), @r#"
+    412 stale: it was changed since you read it; read it again and repeat the change
+    etag: "fb6f9f1c8f3e169e"
+    "#);
 }
 
 #[tokio::test]
@@ -197,7 +200,7 @@ async fn a_tag_that_cannot_be_read_is_refused() {
         .header("if-match", "0123")
         .json(json!({"content": "x"}))
         .await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @"400 invalid_entity_tag: `if-match` is not a list of entity tags; send the `ETag` of an answer, quotes included, or `*`");
     assert_eq!(server.file(), LIBRARY);
 }
 

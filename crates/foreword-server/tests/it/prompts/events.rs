@@ -68,9 +68,17 @@ async fn each_change_is_an_event() {
     let mut follower = Follower::new(&server, None).await;
     edit(&server, "One.").await;
     let event = follower.next().await.unwrap();
-    assert_snapshot!(event, @"");
+    assert_snapshot!(event, @r#"
+    event: change
+    id: 1-b5906c821006c17a
+    data: {"revision":"b5906c821006c17a","at":"2026-07-01T12:00:00Z","what":"set the global prompt"}
+    "#);
     server.delete("/api/prompts/profiles/developer").await;
-    assert_snapshot!(follower.next().await.unwrap(), @"");
+    assert_snapshot!(follower.next().await.unwrap(), @r#"
+    event: change
+    id: 2-a5cd76c84bc3b328
+    data: {"revision":"a5cd76c84bc3b328","at":"2026-07-01T12:00:00Z","what":"deleted profile `developer`"}
+    "#);
 }
 
 #[tokio::test]

@@ -17,7 +17,16 @@ impl TestRequest {
 
 #[tokio::test]
 async fn the_status_says_how_the_library_is() {
-    assert_snapshot!(server().get("/api/prompts/status").await.summary(), @"");
+    assert_snapshot!(server().get("/api/prompts/status").await.summary(), @r#"
+    200
+    {
+      "revision": "b1d82721b09ab24d",
+      "source": "file",
+      "loaded_at": "2026-07-01T12:00:00Z",
+      "healthy": true,
+      "errors": []
+    }
+    "#);
 }
 
 #[tokio::test]
@@ -38,7 +47,14 @@ async fn an_import_replaces_the_library_and_shows_the_difference() {
         .post("/api/prompts/import?dry_run=true")
         .yaml(&text)
         .await;
-    assert_snapshot!(dry.summary(), @"");
+    assert_snapshot!(dry.summary(), @r#"
+    200
+    {
+      "difference": "--- now\n+++ imported\n@@ -13,7 +13,7 @@\n     type: constraints\n     content: Never print secrets.\n     description: Ask legal first\n-  - {id: tone, content: \"Be brief.\"}\n+  - {id: tone, content: \"Be very brief.\"}\n \n profiles:\n   - id: default\n",
+      "revision": "6bc5b7202323c97e",
+      "written": false
+    }
+    "#);
     assert_eq!(server.file(), LIBRARY);
     let done = server.post("/api/prompts/import").yaml(&text).await;
     assert_eq!(done.json()["written"], true);
@@ -58,18 +74,25 @@ async fn an_invalid_import_is_refused_with_every_mistake() {
     let text =
         "profiles:\n  - id: a\n    sections:\n      - {id: x, content: 5}\n      - {use: y}\n";
     let response = server.post("/api/prompts/import").yaml(text).await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @r#"
+    422 invalid: the request has 2 faults, see `errors`
+      "/profiles/0/sections/0/content" `content` must be text, but `5` is a number; put it in quotes: `"5"`
+      "/profiles/0/sections/1/use" there is no shared section `y`; add it under `sections`, or write the section here with an `id`
+    "#);
     let response = server
         .post("/api/prompts/import")
         .yaml("profiles: [\n")
         .await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @r#"
+    422 invalid: the bracket or brace that opens here is never closed
+      "" the bracket or brace that opens here is never closed
+    "#);
     let response = server
         .post("/api/prompts/import")
         .header("content-type", "application/yaml")
         .body(b"\xFF".to_vec())
         .await;
-    assert_snapshot!(response.summary(), @"");
+    assert_snapshot!(response.summary(), @"422 invalid: the library is not UTF-8 text");
     assert_eq!(server.file(), LIBRARY);
 }
 
@@ -85,11 +108,11 @@ async fn undo_goes_one_edit_back() {
         .json(json!({"content": "Two."}))
         .await;
     let response = server.post("/api/prompts/undo").await;
-    assert_snapshot!(response.json()["undone"].as_str().unwrap(), @"");
+    assert_snapshot!(response.json()["undone"].as_str().unwrap(), @"changed section `tone`");
     assert!(server.file().contains("One.") && !server.file().contains("Two."));
     server.post("/api/prompts/undo").await;
     assert_eq!(server.file(), LIBRARY);
-    assert_snapshot!(server.post("/api/prompts/undo").await.summary(), @"");
+    assert_snapshot!(server.post("/api/prompts/undo").await.summary(), @"409 nothing_to_undo: there is nothing to undo");
 }
 
 #[tokio::test]
@@ -102,9 +125,12 @@ async fn a_broken_file_refuses_edits_until_it_is_mended_or_replaced() {
         .post("/api/prompts/global/update")
         .json(json!({"content": "x"}))
         .await;
-    assert_snapshot!(edit.summary(), @"");
+    assert_snapshot!(edit.summary(), @r#"
+    409 library_file_broken: the library file is broken, so it cannot be edited: 3:5: unknown key `nam` in a profile; did you mean `name`?
+      "/profiles/0/nam" unknown key `nam` in a profile; did you mean `name`?
+    "#);
     assert_eq!(server.file(), broken);
-    assert_snapshot!(server.get("/api/prompts/status").await.json()["healthy"], @"");
+    assert_snapshot!(server.get("/api/prompts/status").await.json()["healthy"], @"false");
     assert_eq!(server.get("/api/prompts/export").await.text(), LIBRARY);
 
     let import = server.post("/api/prompts/import").yaml(LIBRARY).await;
