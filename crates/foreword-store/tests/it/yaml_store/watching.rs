@@ -125,6 +125,7 @@ async fn a_file_caught_empty_while_an_editor_writes_it_is_not_the_library() {
     let mut file = File::create(data.file()).unwrap();
     // The editor is slow: the store has all the time to see the empty file.
     tokio::time::sleep(Duration::from_millis(150)).await;
+    assert!(!is_degraded(&*store));
     file.write_all(NEW.as_bytes()).unwrap();
     drop(file);
     next(&mut changes).await;
