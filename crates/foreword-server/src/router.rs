@@ -102,7 +102,7 @@ pub fn router(app: App) -> Router {
     let prompts = Router::new().nest("/api/prompts", prompts);
 
     let mcp = mcp::Endpoint::new(app.clone());
-    let mcp = api.mcp().on(post(mcp::deliver).with_state(mcp));
+    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
     let delivery = Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/", mcp.clone())
