@@ -22,7 +22,7 @@ use super::{
     prompts::{compose, events, library, places, profiles, sections, texts, tools},
     render_cache, system_prompt,
 };
-use crate::{error::FaultItem, mcp};
+use crate::{config::Form, error::FaultItem, mcp};
 
 /// Shows the OpenAPI document.
 #[utoipa::path(
@@ -62,7 +62,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         health::health, health::readyz, health::show_metrics,
         show_openapi, docs::show_docs,
     ),
-    components(schemas(events::MissedChanges)),
+    components(schemas(events::MissedChanges, Form)),
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
         (name = "delivery", description = "The prompt of a session, over HTTP and MCP"),

@@ -42,7 +42,51 @@ async fn every_operation_has_a_name_of_its_own() {
             ));
         }
     }
-    assert_snapshot!(names.join("\n"), @"");
+    assert_snapshot!(names.join("\n"), @r"
+    GET    /api/prompts/profiles list_profiles
+    POST   /api/prompts/profiles create_profile
+    GET    /api/prompts/profiles/{id} get_profile
+    PUT    /api/prompts/profiles/{id} replace_profile
+    DELETE /api/prompts/profiles/{id} delete_profile
+    PATCH  /api/prompts/profiles/{id} patch_profile
+    POST   /api/prompts/profiles/{id}/default set_default_profile
+    PUT    /api/prompts/profiles/{id}/sections/{section} put_place
+    DELETE /api/prompts/profiles/{id}/sections/{section} remove_place
+    PATCH  /api/prompts/profiles/{id}/sections/{section} patch_place
+    PUT    /api/prompts/profiles/{id}/order order_places
+    GET    /api/prompts/global get_global_prompt
+    POST   /api/prompts/global/update update_global_prompt
+    GET    /api/prompts/sections list_sections
+    POST   /api/prompts/sections create_section
+    GET    /api/prompts/sections/{id} get_section
+    PUT    /api/prompts/sections/{id} replace_section
+    DELETE /api/prompts/sections/{id} delete_section
+    PATCH  /api/prompts/sections/{id} patch_section
+    GET    /api/prompts/workspace-guide get_workspace_guide
+    PUT    /api/prompts/workspace-guide replace_workspace_guide
+    GET    /api/prompts/variables get_variables
+    PUT    /api/prompts/variables replace_variables
+    GET    /api/prompts/compose preview_prompt
+    POST   /api/prompts/compose preview_given_prompt
+    GET    /api/prompts/mcp-tools get_tools_prompt
+    POST   /api/prompts/mcp-tools make_tools_prompt
+    GET    /api/prompts/status get_status
+    GET    /api/prompts/export export_library
+    POST   /api/prompts/import import_library
+    POST   /api/prompts/undo undo_edit
+    GET    /api/prompts/events follow_changes
+    GET    /system-prompt get_system_prompt
+    POST   /mcp deliver
+    GET    /mcp-info get_mcp_info
+    DELETE /api/render-cache delete_render_cache
+    GET    /health health
+    GET    /readyz readyz
+    GET    /metrics show_metrics
+    GET    /openapi.json show_openapi
+    GET    /docs show_docs
+    GET    /healthz healthz
+    POST   /mcp/c/{chat_id} deliver_to_chat
+    ");
     let ids = |name: &String| name.rsplit(' ').next().unwrap().to_owned();
     let mut ids: Vec<String> = names.iter().map(ids).collect();
     ids.sort();

@@ -206,10 +206,8 @@ async fn as_json_it_comes_with_its_parts() {
           "code": "unresolved-placeholder",
           "severity": "warning",
           "part": "workspace-guide",
-          "range": [
-            206,
-            218
-          ],
+          "start": 206,
+          "end": 218,
           "message": "`{user_email}` has no value in this session and stays as it is written",
           "hint": "give the request a value for `user_email`, or write `\\{user_email}` if the braces are meant as text"
         }
