@@ -35,8 +35,8 @@ impl Follower {
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some((event, rest)) = self.received.split_once("\n\n") {
-                let event = event.to_owned();
-                self.received = rest.to_owned();
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.received = rest;
                 return Some(event);
             }
             let chunk = tokio::time::timeout(Duration::from_secs(20), self.body.next());

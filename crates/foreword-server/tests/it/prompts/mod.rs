@@ -74,11 +74,12 @@ impl TestServer {
     fn difference_to(&self, before: &str) -> String {
         let after = self.file();
         let lines = similar::TextDiff::from_lines(before, &after);
-        lines
+        let changed: Vec<String> = lines
             .iter_all_changes()
             .filter(|change| change.tag() != similar::ChangeTag::Equal)
             .map(|change| format!("{}{change}", change.tag()))
-            .collect()
+            .collect();
+        changed.concat()
     }
 
     /// The entity tag of what is at `path`.

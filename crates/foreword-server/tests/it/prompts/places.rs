@@ -176,8 +176,8 @@ async fn fault_39_every_fault_of_a_place_is_told() {
       "/section/content" section `no good` has no content, and no shared section has this id; give its `content`, or the id of a shared section
     "#);
     let path = "/api/prompts/profiles/default/sections/identity";
-    let patch = json!({"content": null, "order": "first"});
-    assert_snapshot!(server.patch(path).json(patch).await.summary(), @r#"
+    let changes = json!({"content": null, "order": "first"});
+    assert_snapshot!(server.patch(path).json(changes).await.summary(), @r#"
     422 invalid: the request has 2 faults, see `errors`
       "/content" `content` must be a text, not `null`
       "/order" `order` must be a whole number, not `"first"`
