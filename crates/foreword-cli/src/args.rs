@@ -1,5 +1,10 @@
 //! The command line: what can be typed. What it does stands in `commands/`.
 
+#![expect(
+    clippy::doc_markdown,
+    reason = "these comments are printed by `--help`, where backticks would stand as they are"
+)]
+
 use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};

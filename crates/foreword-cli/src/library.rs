@@ -30,7 +30,16 @@ pub(crate) struct Kept {
 impl Kept {
     /// Opens the library.
     pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
-        let store = open(config)?;
+        Self::new(open(config)?)
+    }
+
+    /// Opens the library even if its file is broken or missing, so that an import can replace it.
+    pub(crate) fn open_to_replace(config: &Config) -> anyhow::Result<Self> {
+        let opened = YamlStore::open_to_replace(&config.data_dir, &config.library, clock());
+        Self::new(Arc::new(opened.map_err(|error| unusable(&error))?))
+    }
+
+    fn new(store: Arc<dyn Store>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -47,7 +56,7 @@ impl Kept {
     pub(crate) fn edit(&self, edit: Edit) -> anyhow::Result<String> {
         let before = self.snapshot().revision.clone();
         let what = edit.what.clone();
-        let after = self.wait(self.store.edit(edit))?;
+        let after = self.block_on(self.store.edit(edit)).map_err(refused)?;
         Ok(if after.revision == before {
             format!("nothing to change; revision {before}")
         } else {
@@ -56,11 +65,8 @@ impl Kept {
     }
 
     /// Waits for something that the store does.
-    pub(crate) fn wait<T>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> anyhow::Result<T> {
-        self.runtime.block_on(work).map_err(refused)
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
     }
 
     /// The store behind it.
@@ -100,7 +106,7 @@ fn unusable(error: &OpenError) -> Failure {
     let failure = |what: String| Failure::new(Exit::Unusable, what);
     match error {
         OpenError::Broken { path, errors } => failure(lines(path, errors)).hint(
-            "mend the file and try again; it was not touched, and nothing else is used in its place",
+            "mend the file, which was not touched, or replace it with `foreword import FILE --replace-broken`",
         ),
         OpenError::Io { source, .. } => failure(format!("{error}: {source}"))
             .hint("name another data directory with `--data`, or make this one readable"),
@@ -109,7 +115,7 @@ fn unusable(error: &OpenError) -> Failure {
 }
 
 /// What to tell about an edit that was not done.
-fn refused(error: StoreError) -> anyhow::Error {
+pub(crate) fn refused(error: StoreError) -> anyhow::Error {
     let failure = |hint: &str| Failure::new(Exit::Failed, error.to_string()).hint(hint);
     match &error {
         StoreError::Refused(EditError::NotFound { kind, .. }) => {
@@ -125,8 +131,6 @@ fn refused(error: StoreError) -> anyhow::Error {
         }
         StoreError::Broken(errors) => Failure::new(Exit::Unusable, messages(errors))
             .hint("mend the file, or replace it with `foreword import FILE --replace-broken`"),
-        StoreError::Invalid(errors) => Failure::new(Exit::Failed, messages(errors))
-            .hint("`foreword check FILE` shows what is wrong with a file"),
         StoreError::Conflict => failure("run the command again"),
         _ => return error.into(),
     }
@@ -134,7 +138,7 @@ fn refused(error: StoreError) -> anyhow::Error {
 }
 
 /// Mistakes of a library's file, one a line.
-fn lines(file: &Path, errors: &[LoadError]) -> String {
+pub(crate) fn lines(file: &Path, errors: &[LoadError]) -> String {
     let lines: Vec<String> = errors
         .iter()
         .map(|error| format!("{}:{error}", file.display()))

@@ -25,6 +25,7 @@ pub use library::{
     SharedSection, WorkspaceGuide,
 };
 pub use lint::lint;
+pub use nearest::nearest;
 pub use request::{ContextBlock, Request, SessionName, SessionValues, Trust};
 pub use revision::revision;
 pub use tools::{Tool, ToolServer, ToolsPrompt, ToolsPromptOptions, tools_prompt};

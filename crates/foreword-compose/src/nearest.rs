@@ -12,10 +12,8 @@ const CANDIDATES: usize = 1_000;
 const LONGEST: usize = 80;
 
 /// The candidate that is closest to `word`, if one is close: equal but for case, or a few slips of the keyboard away.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }

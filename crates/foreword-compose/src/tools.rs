@@ -160,7 +160,11 @@ fn grouped(servers: &[ToolServer]) -> BTreeMap<&str, Group<'_>> {
 const SHOWN_NAME: usize = 128;
 
 fn server_heading(name: &str, group: &Group<'_>, options: ToolsPromptOptions) -> String {
-    let mut heading = format!("\n\n### {}\n", one_line(name, SHOWN_NAME));
+    let mut heading = match one_line(name, SHOWN_NAME) {
+        // Tools of a list that names no server; they sort before all others.
+        name if name.is_empty() => "\n".to_owned(),
+        name => format!("\n\n### {name}\n"),
+    };
     if options.include_instructions {
         for instructions in &group.instructions {
             let instructions = cleaned(instructions, MAX_INSTRUCTIONS);

@@ -5,6 +5,13 @@
 //! ratios and the bars that `docs` promise, and ends with status 1 if one is missed. `--rounds N` and `--seconds S` make
 //! it longer or shorter.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and shares of a measurement are far from the limits of their types"
+)]
+
 #[path = "delivery/load.rs"]
 mod load;
 #[path = "delivery/servers.rs"]

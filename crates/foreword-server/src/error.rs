@@ -165,15 +165,11 @@ impl From<EditError> for ApiError {
     fn from(error: EditError) -> Self {
         let detail = error.to_string();
         match error {
-            EditError::NotFound { kind, nearest, .. } => {
+            EditError::NotFound { kind, .. } => {
                 let code = match kind {
                     "profile" => "profile_not_found",
                     "section" => "section_not_found",
                     _ => "not_found",
-                };
-                let detail = match &nearest {
-                    Some(nearest) => format!("{detail}; did you mean `{nearest}`?"),
-                    None => detail,
                 };
                 Self::new(StatusCode::NOT_FOUND, code, detail)
             }

@@ -6,20 +6,22 @@ use std::time::Duration;
 
 use axum::{
     body::Body,
-    extract::{FromRequest, FromRequestParts, Request, rejection::PathRejection},
+    extract::{FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
 };
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::error::{ApiError, FaultItem};
+use crate::error::ApiError;
 
 /// A body that the route's guard has read to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeBody(pub(crate) Bytes);
 
-/// A JSON body.
+/// A JSON body. Only its syntax is judged here: what its values may be is told with all faults at once, see
+/// [`ApiError::invalid`].
 pub(crate) struct Json<T>(pub(crate) T);
 
 /// The query; names that `T` does not know are ignored, unless `T` denies unknown fields: then the answer names the
@@ -29,7 +31,7 @@ pub(crate) struct Query<T>(pub(crate) T);
 /// The values of the path, percent-decoded once.
 pub(crate) struct Path<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+impl<S: Send + Sync> FromRequest<S> for Json<Value> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
@@ -37,7 +39,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         let body = request.extensions().get::<WholeBody>();
         let WholeBody(body) =
             body.expect("every route has a guard in `router.rs` that reads the body");
-        parse_json(body).map(Self)
+        match serde_json::from_slice(body) {
+            Ok(value) => Ok(Self(value)),
+            Err(error) => Err(broken_json(&error)),
+        }
     }
 }
 
@@ -60,11 +65,19 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(PathRejection::FailedToDeserializePathParams(error)) => Err(ApiError::new(
-                StatusCode::BAD_REQUEST,
-                "invalid_path",
-                format!("the path is not valid: {}", error.body_text()),
-            )),
+            Err(PathRejection::FailedToDeserializePathParams(error)) => {
+                let detail = match error.into_kind() {
+                    ErrorKind::InvalidUtf8InPathParam { key } => {
+                        format!("the value of `{key}` in the path is not UTF-8")
+                    }
+                    kind => format!("the path is not valid: {kind}"),
+                };
+                Err(ApiError::new(
+                    StatusCode::BAD_REQUEST,
+                    "invalid_path",
+                    detail,
+                ))
+            }
             Err(error) => Err(ApiError::internal(&error)),
         }
     }
@@ -145,23 +158,6 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Broken JSON is 400 with line and column; JSON of the wrong shape is 422 with a pointer.
-pub(crate) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let pointer = json_pointer(error.path());
-        let error = error.into_inner();
-        if error.is_data() {
-            let detail = with_nearest(&without_position(&error));
-            ApiError::invalid(vec![FaultItem::new(pointer, detail)])
-        } else {
-            broken_json(&error)
-        }
-    })?;
-    deserializer.end().map_err(|error| broken_json(&error))?;
-    Ok(value)
-}
-
 fn broken_json(error: &serde_json::Error) -> ApiError {
     ApiError::new(
         StatusCode::BAD_REQUEST,
@@ -185,17 +181,6 @@ fn without_position(error: &serde_json::Error) -> String {
         Some(message) => message.to_owned(),
         None => message,
     }
-}
-
-fn json_pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    path.iter()
-        .map(|segment| match segment {
-            Segment::Seq { index } => format!("/{index}"),
-            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            Segment::Enum { .. } | Segment::Unknown => String::new(),
-        })
-        .collect()
 }
 
 fn invalid_query(error: &serde_path_to_error::Error<serde_urlencoded::de::Error>) -> ApiError {

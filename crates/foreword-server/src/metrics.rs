@@ -48,8 +48,6 @@ pub enum RenderOutcome {
 /// One of the ways in which a prompt leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// Tier 3: the line that stands in where a session's prompt cannot be had.
-    StaticInstructions,
     /// Tier 4: the instructions of the MCP handshake.
     Instructions,
     /// Tier 6: `GET /system-prompt`.
@@ -63,8 +61,6 @@ pub enum ToolOutcome {
     Success,
     /// With an error that the model can read.
     Error,
-    /// By a client that went away.
-    Cancelled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -183,7 +179,6 @@ impl Metrics {
     /// Counts a prompt that left.
     pub fn delivery(&self, tier: Tier) {
         let tier = match tier {
-            Tier::StaticInstructions => 3,
             Tier::Instructions => 4,
             Tier::SystemPrompt => 6,
         };
@@ -198,7 +193,6 @@ impl Metrics {
         let outcome = match outcome {
             ToolOutcome::Success => "success",
             ToolOutcome::Error => "error",
-            ToolOutcome::Cancelled => "cancelled",
         };
         let labels = ToolLabels { tool, outcome };
         self.inner.tool_calls.get_or_create(&labels).inc();

@@ -102,7 +102,7 @@ pub fn router(app: App) -> Router {
     let prompts = Router::new().nest("/api/prompts", prompts);
 
     let mcp = mcp::Endpoint::new(app.clone());
-    let mcp = api.mcp().on(post(mcp::deliver).with_state(mcp));
+    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
     let delivery = Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/", mcp.clone())
@@ -125,13 +125,12 @@ pub fn router(app: App) -> Router {
         .merge(prompts)
         .merge(delivery)
         .merge(documentation)
-        .fallback(no_such_route);
-
-    let service = middleware::around_service(service, &app);
-    let everything = Router::new()
-        .merge(probes)
-        .merge(service)
+        .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed);
+
+    let everything = Router::new()
+        .merge(probes.method_not_allowed_fallback(method_not_allowed))
+        .merge(middleware::around_service(service, &app));
     middleware::around_everything(everything, &app).with_state(app)
 }
 

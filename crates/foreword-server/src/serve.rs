@@ -26,7 +26,7 @@ use crate::{app::App, router::router};
 /// How long running requests may take to finish once the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// How much of a request is read ahead of its handler, and so the largest head, in bytes.
+/// About how much of a request is read ahead of its handler, and so the largest head, in bytes.
 const READ_BUFFER: usize = 64 << 10;
 
 /// How long to wait when the system has no room for another connection.

@@ -30,7 +30,7 @@ pub trait Store: Send + Sync + 'static {
     /// Replaces the whole library by a YAML text.
     async fn import(&self, import: Import) -> Result<ImportReport, StoreError>;
 
-    /// Goes one edit back.
+    /// Goes one edit back; once more, and it goes one further. A new edit starts anew from there.
     async fn undo(&self) -> Result<Undone, StoreError>;
 
     /// Changes as they are published, edits and reloads alike.

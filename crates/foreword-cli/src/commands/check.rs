@@ -1,16 +1,21 @@
 //! `foreword check`: all mistakes of a library, with their places.
 
 use std::{
-    fmt::Write,
+    collections::HashSet,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use foreword_compose::{Diagnostic, Severity, lint};
-use foreword_store::{LoadError, parse_library, yaml::BUILTIN};
+use foreword_compose::{
+    Diagnostic, DiagnosticCode, Library, Severity, library::PlaceContent, lint,
+};
+use foreword_store::{
+    LoadError,
+    yaml::{BUILTIN, Document},
+};
 use serde_json::{Value, json};
 
-use super::{print, print_json, read_text};
+use super::{count, print, print_json, read_text};
 use crate::{args::Output, config::Loaded, failure::Exit, library};
 
 pub(crate) fn run(
@@ -22,18 +27,18 @@ pub(crate) fn run(
         Some(file) => (file.to_owned(), read_text(file)?),
         None => kept(&loaded.config.data_dir)?,
     };
-    let (errors, diagnostics) = match parse_library(&text) {
-        Ok(library) => (Vec::new(), lint(&library)),
+    let (errors, doubts) = match Document::parse(text.into()) {
+        Ok(document) => (Vec::new(), doubts(&document)),
         Err(errors) => (errors, Vec::new()),
     };
     if output.json {
         print_json(&json!({
             "file": name,
             "errors": errors.iter().map(error_json).collect::<Vec<_>>(),
-            "diagnostics": diagnostics.iter().map(diagnostic_json).collect::<Vec<_>>(),
+            "diagnostics": doubts.iter().map(Doubt::json).collect::<Vec<_>>(),
         }))?;
     } else {
-        print(&report(&name, &errors, &diagnostics))?;
+        print(&report(&name, &errors, &doubts))?;
     }
     Ok(if errors.is_empty() {
         ExitCode::SUCCESS
@@ -52,46 +57,101 @@ fn kept(data_dir: &Path) -> anyhow::Result<(PathBuf, String)> {
     Ok((PathBuf::from("built-in library"), BUILTIN.to_owned()))
 }
 
-fn report(file: &Path, errors: &[LoadError], diagnostics: &[Diagnostic]) -> String {
-    let mut report = String::new();
-    let file = file.display();
-    let mut line = |place: String, kind: &str, message: &str, hint: Option<&String>| {
-        writeln!(report, "{place}: {kind}: {message}").expect("writing to a string cannot fail");
-        if let Some(hint) = hint {
-            writeln!(report, "  hint: {hint}").expect("writing to a string cannot fail");
-        }
-    };
-    for error in errors {
-        let place = format!("{file}:{}:{}", error.line, error.column);
-        line(place, "error", &error.message, error.hint.as_ref());
-    }
-    for diagnostic in diagnostics {
-        let kind = word(diagnostic.severity);
-        line(
-            file.to_string(),
-            kind,
-            &diagnostic.message,
-            diagnostic.hint.as_ref(),
-        );
-    }
-    let warnings = diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Warning)
-        .count();
-    report.push_str(&format!(
-        "{file}: {}, {}, {}\n",
-        count(errors.len(), "error"),
-        count(warnings, "warning"),
-        count(diagnostics.len() - warnings, "note")
-    ));
-    report
+/// A diagnostic with its place in the file.
+struct Doubt {
+    diagnostic: Diagnostic,
+    line: usize,
+    column: usize,
 }
 
-fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
+impl Doubt {
+    fn json(&self) -> Value {
+        let mut value = diagnostic_json(&self.diagnostic);
+        value["line"] = self.line.into();
+        value["column"] = self.column.into();
+        value
     }
+}
+
+/// What is doubtful about a library, from its first line to its last.
+fn doubts(document: &Document) -> Vec<Doubt> {
+    let library = document.library();
+    let mut taken = HashSet::new();
+    let mut doubts: Vec<Doubt> = lint(library)
+        .into_iter()
+        .map(|diagnostic| {
+            let pointer = pointers(library, &diagnostic)
+                .into_iter()
+                .find(|pointer| taken.insert((diagnostic.code, pointer.clone())));
+            let (line, column) = document.position(&pointer.unwrap_or_default());
+            Doubt {
+                diagnostic,
+                line,
+                column,
+            }
+        })
+        .collect();
+    doubts.sort_by_key(|doubt| (doubt.line, doubt.column));
+    doubts
+}
+
+/// JSON pointers to all that a diagnostic may be about; several where profiles have sections of one id.
+fn pointers(library: &Library, diagnostic: &Diagnostic) -> Vec<String> {
+    let draft = library.draft();
+    let id = diagnostic.part.as_deref().unwrap_or_default();
+    if diagnostic.code == DiagnosticCode::UnusedVariable {
+        return vec![format!("/variables/{id}")];
+    }
+    let shared = draft
+        .sections
+        .iter()
+        .position(|shared| shared.section.id == id)
+        .map(|at| format!("/sections/{at}"));
+    let profiles = draft.profiles.iter().enumerate();
+    let inline = profiles.flat_map(|(profile, written)| {
+        let places = written.places.iter().enumerate();
+        places
+            .filter(|(_, place)| match &place.content {
+                PlaceContent::Inline(section) => {
+                    section.id == id && section.content.trim().is_empty()
+                }
+                PlaceContent::Shared(_) => false,
+            })
+            .map(move |(at, _)| format!("/profiles/{profile}/sections/{at}"))
+    });
+    shared.into_iter().chain(inline).collect()
+}
+
+fn report(file: &Path, errors: &[LoadError], doubts: &[Doubt]) -> String {
+    let file = file.display();
+    let mut lines = Vec::new();
+    for error in errors {
+        let (line, column, message) = (error.line, error.column, &error.message);
+        lines.push(format!("{file}:{line}:{column}: error: {message}"));
+        lines.extend(error.hint.as_ref().map(|hint| format!("  hint: {hint}")));
+    }
+    for doubt in doubts {
+        let (line, column, diagnostic) = (doubt.line, doubt.column, &doubt.diagnostic);
+        let (word, message) = (word(diagnostic.severity), &diagnostic.message);
+        lines.push(format!("{file}:{line}:{column}: {word}: {message}"));
+        lines.extend(
+            diagnostic
+                .hint
+                .as_ref()
+                .map(|hint| format!("  hint: {hint}")),
+        );
+    }
+    let warnings = doubts
+        .iter()
+        .filter(|doubt| doubt.diagnostic.severity == Severity::Warning)
+        .count();
+    lines.push(format!(
+        "{file}: {}, {}, {}",
+        count(errors.len(), "error"),
+        count(warnings, "warning"),
+        count(doubts.len() - warnings, "note")
+    ));
+    lines.join("\n")
 }
 
 /// The word that stands for a severity.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use foreword_compose::{Composition, Part, Request, Stability, compose, revision};
+use foreword_compose::{Composition, Part, Request, SectionType, Stability, compose, revision};
 use foreword_server::{config::Form, render::Extras};
 use serde_json::{Value, json};
 
@@ -127,12 +127,6 @@ impl Composed {
             diagnostics,
         } = &self.composition;
         let total = text.len();
-        let mut explanation = format!(
-            "profile {}, revision {}: {total} bytes, about {} tokens (bytes/4, an estimate)\n\n",
-            self.profile_id.as_deref().unwrap_or("(none)"),
-            self.revision,
-            tokens(text),
-        );
         let heading = ["FROM", "ID", "TYPE", "FOR", "BYTES", "SHARE"].map(str::to_owned);
         let rows = parts.iter().map(|part| {
             [
@@ -149,22 +143,28 @@ impl Composed {
                 share(part.range.len(), total),
             ]
         });
-        explanation.push_str(&columns(std::iter::once(heading).chain(rows)));
-        explanation.push_str(&format!(
-            "\nthe first {stable_prefix} bytes ({}) are the same for every session\n",
-            share(*stable_prefix, total)
-        ));
+        let mut lines = vec![
+            format!(
+                "profile {}, revision {}: {total} bytes, about {} tokens (bytes/4, an estimate)\n",
+                self.profile_id.as_deref().unwrap_or("(none)"),
+                self.revision,
+                tokens(text),
+            ),
+            columns(std::iter::once(heading).chain(rows)),
+            format!(
+                "the first {stable_prefix} bytes ({}) are the same for every session",
+                share(*stable_prefix, total)
+            ),
+        ];
         if !unresolved.is_empty() {
-            explanation.push_str(&format!("without a value: {}\n", unresolved.join(", ")));
+            lines.push(format!("without a value: {}", unresolved.join(", ")));
         }
-        for diagnostic in diagnostics {
-            explanation.push_str(&format!(
-                "{}: {}\n",
-                word(diagnostic.severity),
-                diagnostic.message
-            ));
-        }
-        explanation
+        lines.extend(
+            diagnostics
+                .iter()
+                .map(|diagnostic| format!("{}: {}", word(diagnostic.severity), diagnostic.message)),
+        );
+        lines.join("\n")
     }
 }
 
@@ -173,7 +173,7 @@ fn part_json(part: &Part) -> Value {
         "source": part.source.as_str(),
         "id": part.id,
         "name": part.name,
-        "type": part.section_type.map(|label| label.as_str()),
+        "type": part.section_type.map(SectionType::as_str),
         "start": part.range.start,
         "end": part.range.end,
         "stability": match part.stability {

@@ -7,7 +7,7 @@ use std::{fs, net::TcpListener, path::Path, process::ExitCode};
 use foreword_store::parse_library;
 use serde_json::{Value, json};
 
-use super::{print, print_json};
+use super::{count, print, print_json};
 use crate::{
     args::{Common, Output, Serving},
     config::{self, Config, Loaded},
@@ -178,12 +178,12 @@ fn library(config: &Config) -> Finding {
     };
     match parse_library(&text) {
         Ok(library) => {
-            let profiles = library.draft().profiles.len();
-            Finding::new(what, State::Good, format!("`{shown}`, {profiles} profiles"))
+            let profiles = count(library.draft().profiles.len(), "profile");
+            Finding::new(what, State::Good, format!("`{shown}`, {profiles}"))
         }
         Err(errors) => {
-            let number = errors.len();
-            Finding::new(what, State::Bad, format!("`{shown}` has {number} mistakes"))
+            let number = count(errors.len(), "mistake");
+            Finding::new(what, State::Bad, format!("`{shown}` has {number}"))
                 .cure("`foreword check` shows them")
         }
     }

@@ -26,8 +26,9 @@ use serde_json::Value;
 
 use crate::{
     args::{Cli, Command, Content, Serving},
-    config::{Loaded, load, nearest},
+    config::{Loaded, LogConfig, load, nearest},
     failure::{Exit, Failure},
+    logging::Logging,
     terminal,
 };
 
@@ -53,6 +54,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let configured = || -> Result<Loaded, Failure> {
         let loaded = load(&common.sources(None))?;
         warn(&loaded.warnings);
+        // What these commands do is what they print; of the log only what went wrong matters.
+        let log = LogConfig {
+            level: "warn".to_owned(),
+            ..loaded.config.log.clone()
+        };
+        Logging::start(&log, None)?;
         Ok(loaded)
     };
     match command {
@@ -167,4 +174,12 @@ fn not_found<'a>(kind: &str, id: &str, known: impl IntoIterator<Item = &'a str>)
     Failure::new(Exit::Failed, format!("{kind} `{id}` does not exist"))
         .hint(hint)
         .into()
+}
+
+/// A number of things.
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
 }

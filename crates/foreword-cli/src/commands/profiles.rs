@@ -4,7 +4,10 @@ use foreword_compose::{Library, Profile};
 use foreword_store::{Edit, edit};
 use serde_json::{Value, json};
 
-use super::{not_found, print, print_json, sections::place_json};
+use super::{
+    not_found, print, print_json,
+    sections::{place_json, places},
+};
 use crate::{args::ProfilesCommand, config::Loaded, library::Kept, terminal::columns};
 
 pub(crate) fn run(loaded: &Loaded, command: ProfilesCommand) -> anyhow::Result<()> {
@@ -116,16 +119,14 @@ fn list(library: &Library) -> String {
 }
 
 fn show(library: &Library, profile: &Profile) -> String {
-    let mut text = format!("{} ({})\n", profile.name, profile.id);
-    if let Some(description) = &profile.description {
-        text.push_str(&format!("{description}\n"));
-    }
+    let mut lines = vec![format!("{} ({})", profile.name, profile.id)];
+    lines.extend(profile.description.clone());
     if !profile.tools_prompt {
-        text.push_str("goes without the tools prompt\n");
+        lines.push("goes without the tools prompt".to_owned());
     }
-    text.push('\n');
-    text.push_str(&super::sections::places(library, profile));
-    text
+    lines.push(String::new());
+    lines.push(places(library, profile));
+    lines.join("\n")
 }
 
 fn summary_json(library: &Library, profile: &Profile) -> Value {

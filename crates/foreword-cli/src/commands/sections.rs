@@ -59,7 +59,7 @@ pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<(
                 content: None,
                 name,
                 section_type,
-                description: description.map(|text| (!text.is_empty()).then_some(text)),
+                description,
                 order,
                 priority,
             };
@@ -67,7 +67,7 @@ pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<(
             let needs_content = fields == Fields::default() && !places_shared;
             fields.content = content.read(needs_content)?;
             print(&kept.edit(match profile {
-                Some(profile) => fields.in_profile(id, &profile),
+                Some(profile) => fields.in_profile(&id, &profile),
                 None => fields.shared(id),
             })?)
         }
@@ -86,7 +86,8 @@ struct Fields {
     content: Option<String>,
     name: Option<String>,
     section_type: Option<SectionType>,
-    description: Option<Option<String>>,
+    /// An empty one removes it.
+    description: Option<String>,
     order: Option<i64>,
     priority: Option<i64>,
 }
@@ -100,7 +101,10 @@ impl Fields {
                 name: self.name.clone(),
                 section_type: self.section_type,
                 content: self.content.clone(),
-                description: self.description.clone(),
+                description: self
+                    .description
+                    .clone()
+                    .map(|text| (!text.is_empty()).then_some(text)),
             },
         );
         let create = self.content.map(|content| {
@@ -110,7 +114,7 @@ impl Fields {
                     name: self.name,
                     section_type: self.section_type.unwrap_or_default(),
                     content,
-                    description: self.description.flatten(),
+                    description: self.description.filter(|text| !text.is_empty()),
                 },
             )
         });
@@ -123,10 +127,10 @@ impl Fields {
     }
 
     /// Changes a section of a profile, which is put there first if it is not in it.
-    fn in_profile(self, id: String, profile: &str) -> Edit {
+    fn in_profile(self, id: &str, profile: &str) -> Edit {
         let change = edit::patch_place(
             profile,
-            &id,
+            id,
             edit::PlacePatch {
                 name: self.name.clone(),
                 section_type: self.section_type,
@@ -139,7 +143,7 @@ impl Fields {
         let put = edit::put_place(
             profile,
             edit::PlaceInput {
-                id: id.clone(),
+                id: id.to_owned(),
                 name: self.name,
                 section_type: self.section_type,
                 content: self.content,

@@ -164,10 +164,7 @@ fn announce(
 }
 
 fn describe(config: &Config, snapshot: &Snapshot) -> String {
-    let profiles = match snapshot.library.draft().profiles.len() {
-        1 => "1 profile".to_owned(),
-        number => format!("{number} profiles"),
-    };
+    let profiles = super::count(snapshot.library.draft().profiles.len(), "profile");
     match &snapshot.source {
         Source::File(path) => format!("{}, {profiles}", path.display()),
         Source::BuiltIn => format!(

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-use foreword_store::Import;
+use foreword_store::{Import, StoreError};
 
 use super::{print, print_text, read_text};
-use crate::{config::Loaded, library::Kept};
+use crate::{
+    config::Loaded,
+    failure::{Exit, Failure},
+    library::{self, Kept},
+};
 
 /// `foreword import`
 pub(crate) fn import(
@@ -15,12 +19,24 @@ pub(crate) fn import(
     replace_broken: bool,
 ) -> anyhow::Result<()> {
     let text = read_text(file)?;
-    let kept = Kept::open(&loaded.config)?;
-    let report = kept.wait(kept.store().import(Import {
+    let kept = if replace_broken {
+        Kept::open_to_replace(&loaded.config)?
+    } else {
+        Kept::open(&loaded.config)?
+    };
+    let imported = kept.block_on(kept.store().import(Import {
         text,
         dry_run,
         replace_broken,
-    }))?;
+    }));
+    let report = match imported {
+        Err(StoreError::Invalid(errors)) => {
+            return Err(Failure::new(Exit::Failed, library::lines(file, &errors))
+                .hint("mend the file; the library stays as it is")
+                .into());
+        }
+        imported => imported.map_err(library::refused)?,
+    };
     if report.difference.is_empty() {
         return print(&format!("nothing to change; revision {}", report.revision));
     }
@@ -45,7 +61,9 @@ pub(crate) fn export(loaded: &Loaded) -> anyhow::Result<()> {
 /// `foreword undo`
 pub(crate) fn undo(loaded: &Loaded) -> anyhow::Result<()> {
     let kept = Kept::open(&loaded.config)?;
-    let undone = kept.wait(kept.store().undo())?;
+    let undone = kept
+        .block_on(kept.store().undo())
+        .map_err(library::refused)?;
     print(&format!(
         "took back: {}; revision {}",
         undone.what, undone.revision

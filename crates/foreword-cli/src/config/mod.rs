@@ -238,12 +238,19 @@ fn deserialize(
             Err(error) => error,
         };
         let path = error.path().to_string();
-        let error = error.into_inner();
+        let what = error.into_inner().to_string();
         // What is missing may be missing because of a mistake that is known already.
-        if mistakes.is_empty() || !error.to_string().starts_with("missing field") {
+        if mistakes.is_empty() || !what.starts_with("missing field") {
             mistakes.push(Mistake {
                 origin: layer::nearest_origin(origins, &path).cloned(),
-                message: format!("`{path}`: {error}"),
+                message: match what.as_str() {
+                    "invalid socket address syntax" => {
+                        format!(
+                            "`{path}` has to be an address with a port, such as `127.0.0.1:8081`"
+                        )
+                    }
+                    what => format!("`{path}`: {what}"),
+                },
                 hint: None,
             });
         }

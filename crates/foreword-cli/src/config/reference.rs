@@ -11,7 +11,7 @@ use super::{
 
 /// The reference page in Markdown.
 pub(crate) fn page() -> String {
-    let mut page = INTRODUCTION.to_owned();
+    let mut page = vec![INTRODUCTION.to_owned()];
     let (sections, top): (Vec<_>, Vec<_>) = root()
         .iter()
         .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
@@ -23,7 +23,7 @@ pub(crate) fn page() -> String {
         }
     }
     names(&mut page);
-    page
+    page.concat()
 }
 
 /// The JSON schema of `foreword.toml`, for editors.
@@ -38,36 +38,36 @@ pub(crate) fn schema() -> Value {
 
 /// A `foreword.toml` to start from: every setting with its meaning, switched off, at its default.
 pub(crate) fn example() -> String {
-    let mut example = EXAMPLE_HEAD.to_owned();
+    let mut example = vec![EXAMPLE_HEAD.to_owned()];
     let (sections, top): (Vec<_>, Vec<_>) = root()
         .iter()
         .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
     for (key, setting) in top {
-        example.push_str(&example_setting(key, setting));
+        example.push(example_setting(key, setting));
     }
     for (name, setting) in sections {
         let Shape::Table(table) = &setting.shape else {
             continue;
         };
-        example.push_str(&format!("\n# {}\n[{name}]\n", setting.description));
+        example.push(format!("\n# {}\n[{name}]\n", setting.description));
         let (lists, plain): (Vec<_>, Vec<_>) = table
             .iter()
             .partition(|(_, setting)| matches!(setting.shape, Shape::Tables(_)));
         for (key, setting) in plain {
-            example.push_str(&example_setting(key, setting));
+            example.push(example_setting(key, setting));
         }
         // Lists of tables come last, since what follows one belongs to it.
         for (key, setting) in lists {
             let description = &setting.description;
-            example.push_str(&format!("\n# {description}\n# [[{name}.{key}]]\n"));
+            example.push(format!("\n# {description}\n# [[{name}.{key}]]\n"));
             if let Shape::Tables(table) = &setting.shape {
                 for (key, setting) in table {
-                    example.push_str(&format!("# {key} = …  # {}\n", setting.description));
+                    example.push(format!("# {key} = …  # {}\n", setting.description));
                 }
             }
         }
     }
-    example
+    example.concat()
 }
 
 const EXAMPLE_HEAD: &str = "\
@@ -111,21 +111,21 @@ waiting for a restart. The prompt library needs no signal: it is watched.
 ";
 
 fn section<'a>(
-    page: &mut String,
+    page: &mut Vec<String>,
     heading: &str,
     parent: &str,
     settings: impl IntoIterator<Item = (&'a String, &'a Setting)>,
 ) {
     let mut tables = Vec::new();
-    page.push_str(&format!("\n## {heading}\n\n{TABLE_HEAD}"));
+    page.push(format!("\n## {heading}\n\n{TABLE_HEAD}"));
     for (key, setting) in settings {
-        page.push_str(&row(&super::join(parent, key), key, setting));
+        page.push(row(&super::join(parent, key), key, setting));
         if let Shape::Tables(table) = &setting.shape {
             tables.push((key, table));
         }
     }
     for (key, table) in tables {
-        page.push_str(&format!(
+        page.push(format!(
             "\nEach `[[{}]]`:\n\n{ITEM_HEAD}",
             super::join(parent, key)
         ));
@@ -158,14 +158,14 @@ fn row(path: &str, key: &str, setting: &Setting) -> String {
     )
 }
 
-fn item_rows(page: &mut String, table: &Table) {
+fn item_rows(page: &mut Vec<String>, table: &Table) {
     for (key, setting) in table {
         let file = if setting.shape.is_secret() {
             format!(" or `{key}_file`")
         } else {
             String::new()
         };
-        page.push_str(&format!(
+        page.push(format!(
             "| `{key}`{file} | {} | {} |\n",
             default(setting),
             meaning(setting)
@@ -184,21 +184,19 @@ fn default(setting: &Setting) -> String {
 
 /// The description, and what each of the words means that may stand there.
 fn meaning(setting: &Setting) -> String {
-    let mut meaning = setting.description.replace('\n', " ");
+    let mut meaning = vec![setting.description.replace('\n', " ")];
     if let Shape::Text { choices } = &setting.shape {
         for (word, description) in choices {
             let description = sentence(description);
-            meaning.push_str(&format!("<br>`{word}`: {description}"));
+            meaning.push(format!("<br>`{word}`: {description}"));
         }
     }
-    meaning.replace('|', "\\|")
+    meaning.concat().replace('|', "\\|")
 }
 
-fn names(page: &mut String) {
-    page.push_str(
-        "\n## Short names\n\nOf one setting's names the first that is set wins, the full name before all.\n\n\
-         | Variable | Setting |\n|---|---|\n",
-    );
+fn names(page: &mut Vec<String>) {
+    page.push("\n## Short names\n\nOf one setting's names the first that is set wins, the full name before all.\n\n\
+         | Variable | Setting |\n|---|---|\n".to_owned());
     for short in SHORT {
         let words: Vec<String> = short
             .words
@@ -210,13 +208,13 @@ fn names(page: &mut String) {
         } else {
             format!(": {}", words.join(", "))
         };
-        page.push_str(&format!("| `{}` | `{}`{words} |\n", short.name, short.path));
+        page.push(format!("| `{}` | `{}`{words} |\n", short.name, short.path));
     }
-    page.push_str("\nKnown, and answered with a warning for now:\n\n| Variable | Why it has no effect |\n|---|---|\n");
+    page.push("\nKnown, and answered with a warning for now:\n\n| Variable | Why it has no effect |\n|---|---|\n".to_owned());
     for (name, reason) in NOT_YET {
-        page.push_str(&format!("| `{name}` | {reason} |\n"));
+        page.push(format!("| `{name}` | {reason} |\n"));
     }
-    page.push_str(OTHER_VARIABLES);
+    page.push(OTHER_VARIABLES.to_owned());
 }
 
 const OTHER_VARIABLES: &str = "

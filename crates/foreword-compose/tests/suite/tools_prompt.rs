@@ -500,3 +500,25 @@ fn the_whole_stays_within_64_kib_and_says_what_is_left_out() {
             .unwrap(),
     );
 }
+
+#[test]
+fn tools_of_no_named_server_come_first_without_a_heading() {
+    check(
+        &[
+            server("web", vec![bare("fetch")]),
+            server("", vec![bare("search")]),
+        ],
+        all(),
+        expect![[r"
+            ## Tools
+
+            You can call the following tools, each by the name in front of it.
+
+            - `search`
+
+            ### web
+
+            - `fetch`
+        "]],
+    );
+}

@@ -12,10 +12,10 @@ use tokio::{
 
 /// A whole request, head and body.
 #[derive(Clone)]
-pub struct Request(Vec<u8>);
+pub(crate) struct Request(Vec<u8>);
 
 impl Request {
-    pub fn initialize(chat: &str) -> Self {
+    pub(crate) fn initialize(chat: &str) -> Self {
         Self::post(
             chat,
             "",
@@ -23,7 +23,7 @@ impl Request {
         )
     }
 
-    pub fn discover(chat: &str) -> Self {
+    pub(crate) fn discover(chat: &str) -> Self {
         Self::post(
             chat,
             "mcp-protocol-version: 2026-07-28\r\nmcp-method: server/discover\r\n",
@@ -31,7 +31,7 @@ impl Request {
         )
     }
 
-    pub fn list_tools(chat: &str) -> Self {
+    pub(crate) fn list_tools(chat: &str) -> Self {
         Self::post(
             chat,
             "",
@@ -39,7 +39,7 @@ impl Request {
         )
     }
 
-    pub fn system_prompt(chat: &str) -> Self {
+    pub(crate) fn system_prompt(chat: &str) -> Self {
         Self(
             format!("GET /system-prompt HTTP/1.1\r\nhost: localhost\r\nx-chat-id: {chat}\r\n\r\n")
                 .into_bytes(),
@@ -59,42 +59,42 @@ impl Request {
 }
 
 /// One answer's body.
-pub async fn once(address: SocketAddr, request: &Request) -> Vec<u8> {
+pub(crate) async fn once(address: SocketAddr, request: &Request) -> Vec<u8> {
     let mut connection = Connection::open(address).await;
     connection.ask(request).await;
     connection.body().to_vec()
 }
 
 /// Some connections to one server.
-pub struct Load {
+pub(crate) struct Load {
     address: SocketAddr,
     connections: usize,
 }
 
 /// How many answers came in which time.
-pub struct Rate {
+pub(crate) struct Rate {
     answers: usize,
     elapsed: Duration,
 }
 
 impl Rate {
-    pub fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.answers as f64 / self.elapsed.as_secs_f64()
     }
 }
 
 /// How long each answer took, counted from when it should have been asked for.
-pub struct Latencies(Vec<Duration>);
+pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    pub fn percentile(mut self, share: f64) -> Duration {
+    pub(crate) fn percentile(mut self, share: f64) -> Duration {
         self.0.sort_unstable();
         self.0[(self.0.len() as f64 * share) as usize]
     }
 }
 
 impl Load {
-    pub fn new(address: SocketAddr, connections: usize) -> Self {
+    pub(crate) fn new(address: SocketAddr, connections: usize) -> Self {
         Self {
             address,
             connections,
@@ -102,7 +102,7 @@ impl Load {
     }
 
     /// Asks again and again for as long as `duration`.
-    pub async fn run(&self, duration: Duration, request: &Request) -> Rate {
+    pub(crate) async fn run(&self, duration: Duration, request: &Request) -> Rate {
         let started = Instant::now();
         let tasks = (0..self.connections).map(|_| {
             let (address, request) = (self.address, request.clone());
@@ -124,7 +124,11 @@ impl Load {
     }
 
     /// Asks once for each of `names`.
-    pub async fn run_each(&self, names: Vec<String>, request_of: impl Fn(&str) -> Request) -> Rate {
+    pub(crate) async fn run_each(
+        &self,
+        names: Vec<String>,
+        request_of: impl Fn(&str) -> Request,
+    ) -> Rate {
         let requests: Vec<Request> = names.iter().map(|name| request_of(name)).collect();
         let shares = requests.chunks(requests.len().div_ceil(self.connections));
         let started = Instant::now();
@@ -146,7 +150,12 @@ impl Load {
     }
 
     /// Asks `rate` times a second, whether or not answers come in time.
-    pub async fn paced(&self, duration: Duration, rate: f64, request: &Request) -> Latencies {
+    pub(crate) async fn paced(
+        &self,
+        duration: Duration,
+        rate: f64,
+        request: &Request,
+    ) -> Latencies {
         let interval = Duration::from_secs_f64(self.connections as f64 / rate);
         let started = Instant::now();
         let tasks: Vec<_> = (0..self.connections)

@@ -36,7 +36,7 @@ const PROMPT: usize = 30 << 10;
 
 /// Which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Foreword,
     Rmcp,
     Axum,
@@ -64,15 +64,15 @@ impl FromStr for Kind {
 }
 
 /// A server in a process of its own, which ends with this value.
-pub struct Server {
-    pub kind: Kind,
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) kind: Kind,
+    pub(crate) address: SocketAddr,
     child: Child,
 }
 
 impl Server {
     /// Starts this program again, as a server; it says on which port it listens.
-    pub fn start(kind: Kind) -> Self {
+    pub(crate) fn start(kind: Kind) -> Self {
         let program = std::env::current_exe().expect("this program is somewhere");
         let mut child = Command::new(program)
             .args(["--serve", &kind.to_string()])
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// What the process holds in memory.
-    pub fn resident_mebibytes(&self) -> f64 {
+    pub(crate) fn resident_mebibytes(&self) -> f64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("Linux tells about processes");
         let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -111,7 +111,7 @@ impl Drop for Server {
 }
 
 /// Serves until this process is ended.
-pub fn serve(kind: Kind) {
+pub(crate) fn serve(kind: Kind) {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0")
@@ -153,14 +153,12 @@ async fn serve_foreword(listener: TcpListener) {
 fn library() -> String {
     let sentence = "Answer in the language of the question, and \"quote\" what you cite. ";
     let global = sentence.repeat(3_000 / sentence.len());
-    let sections: String = (0..8)
-        .map(|at| {
-            let content = sentence.repeat(3_300 / sentence.len());
-            format!(
-                "      - {{id: section-{at}, content: '## Section {at}\n\n        {content}'}}\n"
-            )
-        })
-        .collect();
+    let content = sentence.repeat(3_300 / sentence.len());
+    let section = |at: usize| {
+        let heading = format!("## Section {at}\n\n        ");
+        format!("      - {{id: section-{at}, content: '{heading}{content}'}}\n")
+    };
+    let sections = (0..8).map(section).collect::<Vec<_>>().concat();
     format!("global_prompt: '{global}'\nprofiles:\n  - id: default\n    sections:\n{sections}")
 }
 

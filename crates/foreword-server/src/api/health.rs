@@ -5,9 +5,13 @@ use foreword_store::Health;
 use http::{HeaderMap, header};
 use serde::Serialize;
 
-use crate::{app::App, error::FaultItem, metrics};
+use crate::{api::openapi::KeyProblems, app::App, error::FaultItem, metrics};
 
 /// The process lives: what a supervisor asks before it restarts it.
+#[utoipa::path(
+    get, path = "/health", tag = "system", security(()),
+    responses((status = 200, description = "It lives", body = Readiness)),
+)]
 pub(crate) async fn health() -> impl IntoResponse {
     Json(Readiness {
         status: ComponentStatus::Ok,
@@ -19,6 +23,10 @@ pub(crate) async fn health() -> impl IntoResponse {
 ///
 /// A library whose file is broken is `degraded` and no more: the last good one is served, so no traffic need be sent
 /// elsewhere.
+#[utoipa::path(
+    get, path = "/readyz", tag = "system", security(()),
+    responses((status = 200, description = "Prompts can be served", body = Readiness)),
+)]
 pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl IntoResponse {
     let library = match app.store().status().health {
         Health::Healthy => Component {
@@ -39,6 +47,13 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
 }
 
 /// The counters, for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "system",
+    responses(
+        (status = 200, description = "The counters in the text format", body = String, content_type = "text/plain"),
+        KeyProblems,
+    ),
+)]
 pub(crate) async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
     (
         [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)],

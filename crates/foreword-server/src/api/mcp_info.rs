@@ -6,6 +6,7 @@ use rmcp::model::ProtocolVersion;
 use serde::Serialize;
 
 use crate::{
+    api::openapi::KeyProblems,
     app::App,
     mcp::{instructions::STATIC_INSTRUCTIONS, tools},
 };
@@ -39,6 +40,10 @@ pub(crate) struct ToolInfo {
 }
 
 /// Describes the MCP endpoint.
+#[utoipa::path(
+    get, path = "/mcp-info", tag = "delivery",
+    responses((status = 200, description = "The MCP endpoint", body = McpInfo), KeyProblems),
+)]
 pub(crate) async fn get_mcp_info(State(app): State<App>) -> Json<McpInfo> {
     let versions = ProtocolVersion::KNOWN_VERSIONS.iter();
     Json(McpInfo {

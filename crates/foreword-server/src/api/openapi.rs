@@ -7,17 +7,22 @@ use std::collections::BTreeMap;
 
 use axum::{Json, response::IntoResponse};
 use utoipa::{
-    IntoResponses, Modify, OpenApi, PartialSchema,
+    IntoParams, IntoResponses, Modify, OpenApi, PartialSchema,
     openapi::{
-        Components, ContentBuilder, Ref, RefOr, ResponseBuilder,
+        Components, ContentBuilder, Paths, Ref, RefOr, Required, ResponseBuilder,
+        path::{Parameter, ParameterBuilder, ParameterIn},
         response::Response,
         schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 
-use super::prompts::{compose, events, library, places, profiles, sections, texts, tools};
-use crate::error::FaultItem;
+use super::{
+    docs, health, mcp_info,
+    prompts::{compose, events, library, places, profiles, sections, texts, tools},
+    render_cache, system_prompt,
+};
+use crate::{config::Form, error::FaultItem, mcp};
 
 /// Shows the OpenAPI document.
 #[utoipa::path(
@@ -53,11 +58,15 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         tools::get_tools_prompt, tools::make_tools_prompt,
         library::get_status, library::export_library, library::import_library, library::undo_edit,
         events::follow_changes,
-        show_openapi, super::docs::show_docs,
+        system_prompt::get_system_prompt, mcp::endpoint::deliver, mcp_info::get_mcp_info, render_cache::delete_render_cache,
+        health::health, health::readyz, health::show_metrics,
+        show_openapi, docs::show_docs,
     ),
-    components(schemas(events::MissedChanges)),
+    components(schemas(events::MissedChanges, Form)),
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
+        (name = "delivery", description = "The prompt of a session, over HTTP and MCP"),
+        (name = "system", description = "Whether the server lives and serves"),
         (name = "documentation", description = "This document, to read and to generate from"),
     ),
     security(("api_key" = []), ("api_key_header" = [])),
@@ -87,6 +96,35 @@ impl Modify for Common {
         for input in INPUTS {
             input.derive(components);
         }
+        add_twins(&mut document.paths);
+    }
+}
+
+/// Adds the paths that answer like another one.
+fn add_twins(paths: &mut Paths) {
+    let chat_id = ParameterBuilder::new()
+        .name("chat_id")
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some("The chat"))
+        .schema(Some(String::schema()))
+        .build();
+    let twins = [
+        ("/healthz", "/health", "healthz", None),
+        ("/mcp/c/{chat_id}", "/mcp", "deliver_to_chat", Some(chat_id)),
+    ];
+    for (path, of, operation_id, parameter) in twins {
+        let mut twin = paths
+            .paths
+            .get(of)
+            .expect("a path of this document")
+            .clone();
+        for operation in [&mut twin.get, &mut twin.post].into_iter().flatten() {
+            operation.operation_id = Some(operation_id.to_owned());
+            let parameters = operation.parameters.get_or_insert_default();
+            parameters.splice(0..0, parameter.clone().map(Into::into));
+        }
+        paths.paths.insert(path.to_owned(), twin);
     }
 }
 
@@ -338,12 +376,79 @@ impl Problem {
     }
 }
 
+/// How MCP messages are refused before they are read.
+pub(crate) struct MessageProblems;
+
+impl IntoResponses for MessageProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["400", "401", "413", "415"])
+    }
+}
+
+/// The headers that name a session.
+pub(crate) struct SessionParameters;
+
+impl IntoParams for SessionParameters {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let headers = [
+            (
+                "X-Chat-Id",
+                "The chat; also `X-OpenWebUI-Chat-Id` and what is configured",
+            ),
+            (
+                "X-User-Email",
+                "The user's e-mail address; also `X-OpenWebUI-User-Email`",
+            ),
+            (
+                "X-User-Name",
+                "The user's name, percent-encoded; also `X-OpenWebUI-User-Name`",
+            ),
+            (
+                "X-Profile-Id",
+                "The profile; the library's default without it",
+            ),
+        ];
+        headers
+            .map(|(name, description)| header_parameter(name, description))
+            .into()
+    }
+}
+
+/// A header that may be left out.
+pub(crate) fn header_parameter(name: &str, description: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(String::schema()))
+        .build()
+}
+
 /// How reading is refused.
 pub(crate) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&["304", "400", "401", "404"])
+    }
+}
+
+/// How those without a key are refused, where nothing else can go wrong.
+pub(crate) struct KeyProblems;
+
+impl IntoResponses for KeyProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["401"])
+    }
+}
+
+/// How those without the admin key are refused, and queries that mean nothing.
+pub(crate) struct AdminProblems;
+
+impl IntoResponses for AdminProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["400", "401", "403"])
     }
 }
 

@@ -13,13 +13,21 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use foreword_compose::{Composition, Diagnostic, Part, SectionType, Severity, Stability, revision};
+use foreword_compose::Composition;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use http_body::{Frame, SizeHint};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
+    api::{
+        openapi::ReadProblems,
+        prompts::{
+            IfNoneMatch,
+            compose::{PromptDiagnostic, PromptPart},
+        },
+    },
     app::App,
     config::Form,
     error::ApiError,
@@ -38,20 +46,22 @@ const X_ARCHIVE_URL: HeaderName = HeaderName::from_static("x-archive-url");
 const X_PREVIEW_URL: HeaderName = HeaderName::from_static("x-preview-url");
 
 /// What the query may ask beside the session and the form.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct SystemPromptQuery {
     /// Leave the session's placeholders in place.
     #[serde(default)]
     template: bool,
     /// The shape of the answer; `Accept` decides where it is not given.
+    #[param(inline)]
     format: Option<Format>,
     /// How callers of an older system name a chat: by a URL that ends with it.
     file_base_url: Option<String>,
-    /// The profile of a neutral text, which takes nothing from headers.
+    /// The profile; the library's default without it.
     profile_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
     Text,
@@ -59,9 +69,34 @@ enum Format {
 }
 
 /// Delivers the session's prompt.
+///
+/// The session is named by headers (see `/mcp-info`) or by the query; headers win.
+#[utoipa::path(
+    get, path = "/system-prompt", tag = "delivery",
+    params(
+        ("chat_id" = Option<String>, Query, description = "The chat; `default` without it"),
+        ("user_email" = Option<String>, Query, description = "The user's e-mail address"),
+        ("user_name" = Option<String>, Query, description = "The user's name"),
+        (
+            "form" = Option<String>, Query,
+            description = "`full` (the default), `brief` (at most 2,000 UTF-16 code units), `hint` (512), or `neutral`, \
+                           which holds nothing of a session",
+        ),
+        SystemPromptQuery,
+        IfNoneMatch,
+    ),
+    responses(
+        (status = 200, description = "The prompt", content(
+            (String = "text/plain"),
+            (SystemPromptAnswer = "application/json"),
+        )),
+        ReadProblems,
+    ),
+)]
 pub(crate) async fn get_system_prompt(
     State(app): State<App>,
     Query(query): Query<SystemPromptQuery>,
+    if_none_match: IfNoneMatch,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -86,7 +121,7 @@ pub(crate) async fn get_system_prompt(
         Format::Json => Prompt::as_json(&app, &session, shape)?,
     };
     app.metrics().delivery(Tier::SystemPrompt);
-    let mut response = prompt.into_response_for(&headers);
+    let mut response = prompt.unless(&if_none_match);
     let head = response.headers_mut();
     head.insert(header::VARY, vary(&app));
     head.insert(X_PUBLIC_BASE_URL, value(app.links().public_base_url()));
@@ -132,30 +167,29 @@ impl Prompt {
     }
 
     fn as_json(app: &App, session: &Session, shape: Shape) -> Result<Self, ApiError> {
-        let rendered = app
-            .renderer()
-            .render_with(session, shape, &Extras::default())?;
-        let body = SystemPromptBody::new(&rendered, session);
-        let body = serde_json::to_string(&body).expect("an answer is plain data");
+        let extras = Extras::default();
+        let rendered = app.renderer().render_with(session, shape, &extras)?;
+        let (revision, degraded) = (rendered.revision.clone(), rendered.degraded);
+        let answer = SystemPromptAnswer::new(rendered, session);
+        let body = serde_json::to_string(&answer).expect("an answer is plain data");
         Ok(Self {
-            tag: revision(&body, None),
+            tag: foreword_compose::revision(&body, None),
             body: body.into(),
             content_type: "application/json",
-            revision: rendered.revision,
-            degraded: rendered.degraded,
+            revision,
+            degraded,
         })
     }
 
-    fn into_response_for(self, headers: &HeaderMap) -> Response {
-        let tag = format!("\"{}\"", self.tag);
-        let mut response = if has_already(headers, &tag) {
+    fn unless(self, if_none_match: &IfNoneMatch) -> Response {
+        let mut response = if if_none_match.holds(Some(&self.tag)) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             let content_type = HeaderValue::from_static(self.content_type);
             ([(header::CONTENT_TYPE, content_type)], self.body).into_response()
         };
         let head = response.headers_mut();
-        head.insert(header::ETAG, value(&tag));
+        head.insert(header::ETAG, value(&format!("\"{}\"", self.tag)));
         head.insert(X_PROMPT_REVISION, value(&self.revision));
         head.insert(
             header::CACHE_CONTROL,
@@ -228,16 +262,6 @@ fn weight_of(entry: &str, ranges: &[&str]) -> Option<f32> {
     Some(weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0))
 }
 
-fn has_already(headers: &HeaderMap, tag: &str) -> bool {
-    headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
-}
-
 fn vary(app: &App) -> HeaderValue {
     let names = app.sessions().headers().map(HeaderName::as_str);
     let names: Vec<&str> = names.chain(["accept"]).collect();
@@ -253,116 +277,40 @@ fn invalid_query(detail: impl Into<String>) -> ApiError {
 }
 
 /// A prompt with all that is known about it.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct SystemPromptBody<'a> {
-    /// The text.
-    system_prompt: &'a str,
-    /// The first 16 hex digits of SHA-256 over the full text.
-    revision: &'a str,
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SystemPromptAnswer {
+    /// The prompt.
+    system_prompt: String,
+    /// The first 16 hex digits of SHA-256 over the full prompt, with its own revision, where it holds it, as zeros.
+    revision: String,
     /// The chat in force.
-    chat_id: &'a str,
-    /// The profile in force.
-    profile_id: Option<&'a str>,
-    /// What the full text is made of, in order.
-    parts: Vec<PartBody<'a>>,
+    chat_id: String,
+    /// The id of the profile in force; null in a library without profiles.
+    profile_id: Option<String>,
+    /// What the full prompt is made of, in order.
+    parts: Vec<PromptPart>,
     /// Placeholders without a value, in order of first appearance.
-    unresolved: &'a [String],
+    unresolved: Vec<String>,
     /// Problems of this prompt.
-    diagnostics: Vec<DiagnosticBody<'a>>,
+    diagnostics: Vec<PromptDiagnostic>,
 }
 
-impl<'a> SystemPromptBody<'a> {
-    fn new(rendered: &'a Rendered, session: &'a Session) -> Self {
+impl SystemPromptAnswer {
+    fn new(rendered: Rendered, session: &Session) -> Self {
         let Composition {
             parts,
             unresolved,
             diagnostics,
             ..
-        } = &rendered.composition;
+        } = rendered.composition;
         Self {
-            system_prompt: &rendered.text,
-            revision: &rendered.revision,
-            chat_id: session.chat_id.as_str(),
-            profile_id: rendered.profile_id.as_deref(),
-            parts: parts.iter().map(PartBody::from).collect(),
+            system_prompt: rendered.text.to_string(),
+            revision: rendered.revision,
+            chat_id: session.chat_id.to_string(),
+            profile_id: rendered.profile_id,
+            parts: parts.into_iter().map(Into::into).collect(),
             unresolved,
-            diagnostics: diagnostics.iter().map(DiagnosticBody::from).collect(),
-        }
-    }
-}
-
-/// A part of a prompt.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct PartBody<'a> {
-    /// `global`, `tools`, `section`, `context` or `override`.
-    source: &'static str,
-    /// The section's or block's id.
-    id: &'a str,
-    /// What people call it.
-    name: &'a str,
-    /// The label, of sections.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    section_type: Option<&'static str>,
-    /// The UTF-8 byte offset of its first byte.
-    start: usize,
-    /// The UTF-8 byte offset behind its last byte.
-    end: usize,
-    /// `static` where it is the same for all sessions, else `session`.
-    stability: &'static str,
-}
-
-impl<'a> From<&'a Part> for PartBody<'a> {
-    fn from(part: &'a Part) -> Self {
-        Self {
-            source: part.source.as_str(),
-            id: &part.id,
-            name: &part.name,
-            section_type: part.section_type.map(SectionType::as_str),
-            start: part.range.start,
-            end: part.range.end,
-            stability: match part.stability {
-                Stability::Static => "static",
-                Stability::Session => "session",
-            },
-        }
-    }
-}
-
-/// A problem of a prompt.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(crate) struct DiagnosticBody<'a> {
-    /// What kind of problem, in kebab case.
-    code: &'static str,
-    /// `info` or `warning`.
-    severity: &'static str,
-    /// The part or item it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    part: Option<&'a str>,
-    /// Where in the text, as UTF-8 byte offsets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    range: Option<[usize; 2]>,
-    /// What is wrong.
-    message: &'a str,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-}
-
-impl<'a> From<&'a Diagnostic> for DiagnosticBody<'a> {
-    fn from(diagnostic: &'a Diagnostic) -> Self {
-        Self {
-            code: diagnostic.code.as_str(),
-            severity: match diagnostic.severity {
-                Severity::Info => "info",
-                Severity::Warning => "warning",
-            },
-            part: diagnostic.part.as_deref(),
-            range: diagnostic
-                .range
-                .as_ref()
-                .map(|range| [range.start, range.end]),
-            message: &diagnostic.message,
-            hint: diagnostic.hint.as_deref(),
+            diagnostics: diagnostics.into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -19,8 +19,10 @@ use rmcp::transport::streamable_http_server::{
 };
 
 use crate::{
+    api::openapi::{MessageProblems, SessionParameters},
     app::App,
     auth::Caller,
+    config::Form,
     error::ApiError,
     extract::{WholeBody, require_json},
     session::SessionSources,
@@ -110,7 +112,27 @@ impl Endpoint {
     }
 }
 
-/// `POST /mcp`, `/mcp/` and `/mcp/c/{chat_id}`.
+/// Answers one MCP message (Streamable HTTP, stateless).
+///
+/// `initialize` and `server/discover` carry the session's prompt as `instructions`. A chat id in the path beats those of
+/// headers.
+#[utoipa::path(
+    post, path = "/mcp", tag = "delivery",
+    params(
+        ("instructions" = Option<Form>, Query, description = "How much of the prompt; what the key or server says where \
+                                                              it is not given"),
+        SessionParameters,
+    ),
+    request_body(content = Object, description = "A JSON-RPC message"),
+    responses(
+        (
+            status = 200, description = "The answer, in whichever of the two formats the client takes",
+            content((Object = "application/json"), (String = "text/event-stream")),
+        ),
+        (status = 202, description = "A notification was taken"),
+        MessageProblems,
+    ),
+)]
 pub(crate) async fn deliver(
     State(endpoint): State<Endpoint>,
     caller: Caller,

@@ -122,21 +122,20 @@ impl Handler {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<SessionRequest, SessionError> {
-        let reader = self.app.sessions();
-        let meta = &context.meta;
-        match (&self.source, http_call(context)) {
-            (Source::Stdio(session), _) => session.read(reader, meta),
-            (Source::Http, Some((_, call))) if !names_session(meta) => Ok(call.session.clone()),
-            (Source::Http, call) => {
-                let (parts, call) = call.expect("the edge leaves its call in each request");
-                reader.read(SessionSources {
-                    headers: &parts.headers,
-                    query: None,
-                    path_chat: call.path_chat.as_deref(),
-                    meta: Some(meta),
-                })
-            }
+        let (reader, meta) = (self.app.sessions(), &context.meta);
+        if let Source::Stdio(session) = &self.source {
+            return session.read(reader, meta);
         }
+        let (parts, call) = http_call(context).expect("the edge leaves its call in each request");
+        if !names_session(meta) {
+            return Ok(call.session.clone());
+        }
+        reader.read(SessionSources {
+            headers: &parts.headers,
+            query: None,
+            path_chat: call.path_chat.as_deref(),
+            meta: Some(meta),
+        })
     }
 }
 

@@ -6,12 +6,12 @@
 
 mod accept;
 mod batch;
-mod endpoint;
+pub(crate) mod endpoint;
 mod handler;
 pub(crate) mod instructions;
 mod message;
 mod stdio;
 pub(crate) mod tools;
 
-pub(crate) use endpoint::{Endpoint, deliver};
+pub(crate) use endpoint::Endpoint;
 pub use stdio::{StdioSession, serve_stdio};

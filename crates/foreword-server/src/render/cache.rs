@@ -20,7 +20,7 @@ use crate::{config::RenderConfig, session::ChatId};
 
 use super::{
     RenderError, SessionPrompt, Shape,
-    prompt::Head,
+    prompt::{Head, Own},
     rendering::{Rendering, Subject},
 };
 
@@ -56,7 +56,7 @@ impl Cache {
         let for_heads = config.cache_bytes / 4;
         let prompts = Moka::builder()
             .max_capacity(config.cache_bytes - for_heads)
-            .weigher(|key: &Key, kept: &Kept| weight(key.text_bytes() + kept.tail.len()))
+            .weigher(|key: &Key, kept: &Kept| weight(key.text_bytes() + kept.own.tail.len()))
             .expire_after(Freshness { ttl: config.ttl() })
             .build();
         let heads = Moka::builder()
@@ -82,7 +82,13 @@ impl Cache {
             library: self.generation(snapshot),
             subject,
         };
-        let rendered = async { Ok(self.keep(&key, &render(&key.subject)?).await) };
+        // Holds the head until it is handed out, even where it does not fit into the cache.
+        let mut made = None;
+        let rendered = async {
+            let rendering = render(&key.subject)?;
+            let head = self.head(&key, rendering.head()).await;
+            Ok(Kept::new(rendering, made.insert(head)))
+        };
         let entry = self
             .prompts
             .entry_by_ref(&key)
@@ -93,11 +99,13 @@ impl Cache {
         if let Some(prompt) = entry.into_value().prompt() {
             return Ok(Found { prompt, fresh });
         }
-        // The head was evicted, or is too large to be kept at all.
+        // The head was evicted since.
         self.prompts.invalidate(&key).await;
         let rendering = render(&key.subject)?;
-        let head = Head::new(rendering.head().into());
-        let prompt = Kept::new(&rendering, Some(&head)).with_head(head);
+        let prompt = SessionPrompt {
+            head: Head::new(rendering.head().into()),
+            own: Arc::new(rendering.into_own()),
+        };
         Ok(Found {
             prompt,
             fresh: true,
@@ -131,16 +139,11 @@ impl Cache {
         }
     }
 
-    async fn keep(&self, key: &Key, rendering: &Rendering) -> Kept {
-        let head = match rendering.head() {
-            "" => None,
-            text => Some(self.head(key, text).await),
-        };
-        Kept::new(rendering, head.as_ref())
-    }
-
     /// The shared copy of `text`. Compared byte by byte: a head that differs is never handed to another session.
     async fn head(&self, key: &Key, text: &str) -> Head {
+        if text.is_empty() {
+            return Head::default();
+        }
         let head_key = HeadKey {
             library: key.library,
             shape: key.subject.shape,
@@ -222,39 +225,27 @@ struct Seen {
 struct Kept {
     /// None where there is no head to speak of.
     head: Option<Weak<Box<str>>>,
-    tail: Arc<str>,
-    revision: Arc<str>,
-    profile_id: Option<Arc<str>>,
-    degraded: bool,
+    own: Arc<Own>,
 }
 
 impl Kept {
-    fn new(rendering: &Rendering, head: Option<&Head>) -> Self {
+    fn new(rendering: Rendering, head: &Head) -> Self {
         Self {
-            head: head.map(Arc::downgrade),
-            tail: rendering.tail().into(),
-            revision: rendering.revision.as_str().into(),
-            profile_id: rendering.profile_id.as_deref().map(Arc::from),
-            degraded: rendering.degraded,
+            head: (!head.is_empty()).then(|| Arc::downgrade(head)),
+            own: Arc::new(rendering.into_own()),
         }
     }
 
+    /// The whole prompt, if the head is still there.
     fn prompt(self) -> Option<SessionPrompt> {
-        let head = match &self.head {
+        let head = match self.head {
             None => Head::default(),
             Some(head) => head.upgrade()?,
         };
-        Some(self.with_head(head))
-    }
-
-    fn with_head(self, head: Head) -> SessionPrompt {
-        SessionPrompt {
+        Some(SessionPrompt {
             head,
-            tail: self.tail,
-            revision: self.revision,
-            profile_id: self.profile_id,
-            degraded: self.degraded,
-        }
+            own: self.own,
+        })
     }
 }
 
@@ -267,10 +258,16 @@ impl Rendering {
         }
     }
 
-    /// The rest.
-    fn tail(&self) -> &str {
-        let text = self.short.as_deref().unwrap_or(&self.composition.text);
-        &text[self.head().len()..]
+    /// The rest, and what is known about the whole.
+    fn into_own(self) -> Own {
+        let head = self.head().len();
+        let text = self.short.unwrap_or(self.composition.text);
+        Own {
+            tail: text[head..].into(),
+            revision: self.revision,
+            profile_id: self.profile_id,
+            degraded: self.degraded,
+        }
     }
 }
 
@@ -281,7 +278,7 @@ struct Freshness {
 
 impl Expiry<Key, Kept> for Freshness {
     fn expire_after_create(&self, _key: &Key, kept: &Kept, _now: Instant) -> Option<Duration> {
-        Some(if kept.degraded {
+        Some(if kept.own.degraded {
             self.ttl.min(DEGRADED_TTL)
         } else {
             self.ttl

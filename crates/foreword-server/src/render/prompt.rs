@@ -10,10 +10,7 @@ use bytes::Bytes;
 #[derive(Clone)]
 pub struct SessionPrompt {
     pub(super) head: Head,
-    pub(super) tail: Arc<str>,
-    pub(super) revision: Arc<str>,
-    pub(super) profile_id: Option<Arc<str>>,
-    pub(super) degraded: bool,
+    pub(super) own: Arc<Own>,
 }
 
 /// The beginning of a prompt, shared by all sessions for which it is the same.
@@ -21,11 +18,19 @@ pub struct SessionPrompt {
 /// Two pointers deep on purpose: a [`std::sync::Weak`] to the outer one keeps a few bytes alive, not the text.
 pub(super) type Head = Arc<Box<str>>;
 
+/// What a prompt does not share.
+pub(super) struct Own {
+    pub(super) tail: Box<str>,
+    pub(super) revision: String,
+    pub(super) profile_id: Option<String>,
+    pub(super) degraded: bool,
+}
+
 impl SessionPrompt {
     /// The whole text, in one piece of its own.
     #[must_use]
     pub fn text(&self) -> String {
-        [&self.head, &*self.tail].concat()
+        [&**self.head, &*self.own.tail].concat()
     }
 
     /// The whole text in the pieces in which it is kept; nothing is copied.
@@ -33,26 +38,26 @@ impl SessionPrompt {
     pub fn chunks(&self) -> [Bytes; 2] {
         [
             Bytes::from_owner(HeadBytes(Arc::clone(&self.head))),
-            Bytes::from_owner(TailBytes(Arc::clone(&self.tail))),
+            Bytes::from_owner(TailBytes(Arc::clone(&self.own))),
         ]
     }
 
     /// The first 16 hex digits of SHA-256 over the full text, whatever the form.
     #[must_use]
     pub fn revision(&self) -> &str {
-        &self.revision
+        &self.own.revision
     }
 
     /// The id of the profile in force, if the library has any.
     #[must_use]
     pub fn profile_id(&self) -> Option<&str> {
-        self.profile_id.as_deref()
+        self.own.profile_id.as_deref()
     }
 
     /// Whether something was missing when it was made.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
-        self.degraded
+        self.own.degraded
     }
 }
 
@@ -61,9 +66,9 @@ impl fmt::Debug for SessionPrompt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("SessionPrompt")
-            .field("revision", &self.revision)
-            .field("profile_id", &self.profile_id)
-            .field("bytes", &(self.head.len() + self.tail.len()))
+            .field("revision", &self.own.revision)
+            .field("profile_id", &self.own.profile_id)
+            .field("bytes", &(self.head.len() + self.own.tail.len()))
             .finish_non_exhaustive()
     }
 }
@@ -76,10 +81,10 @@ impl AsRef<[u8]> for HeadBytes {
     }
 }
 
-struct TailBytes(Arc<str>);
+struct TailBytes(Arc<Own>);
 
 impl AsRef<[u8]> for TailBytes {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+        self.0.tail.as_bytes()
     }
 }

@@ -305,12 +305,17 @@ impl<N: AsRef<str>> Source<N> {
                 "The value of `{name}` still holds a template, so it counts as absent: the client does not fill it in"
             );
         }
-        !is_template && !text.trim().is_empty()
+        !is_template && !trim(text).is_empty()
     }
 }
 
+/// Other white space is no padding: in a value it is a fault, and must not make it count as absent.
+fn trim(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
 fn email(text: &str) -> Result<Arc<str>, SessionError> {
-    let text = text.trim_matches([' ', '\t']);
+    let text = trim(text);
     let valid = text.len() <= MAX_EMAIL_LENGTH
         && text.matches('@').count() == 1
         && !text.contains(|c: char| c.is_whitespace() || c.is_control());
@@ -344,7 +349,7 @@ fn breaks_a_line(c: char) -> bool {
 
 /// Whether the profile exists is the library's business; that its id can stand in a message is ours.
 fn profile_id(text: &str) -> Result<Arc<str>, SessionError> {
-    let text = text.trim_matches([' ', '\t']);
+    let text = trim(text);
     if text.len() <= MAX_ID_LENGTH && !text.contains(breaks_a_line) {
         Ok(text.into())
     } else {

@@ -4,8 +4,17 @@
 
 mod support;
 
+mod access;
+mod bodies;
+mod config;
+mod failures;
+mod links;
 mod mcp;
+mod observed;
+mod openapi;
 mod probes;
+mod prompts;
 mod render;
 mod session;
+mod sockets;
 mod system_prompt;

@@ -11,6 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use insta::assert_snapshot;
 use serde_json::{Map, Value, json};
 
+use crate::support::TestServer;
+
 /// One request, as far as it can name a session.
 #[derive(Default)]
 struct Ask {
@@ -175,6 +177,10 @@ fn blank_values_and_templates_count_as_absent() {
     ]);
     assert_snapshot!(user.summary(), @r#"chat "default", e-mail "-", name "-", profile "-""#);
     assert_eq!(ask(&[("x-chat-id", "c")]).path("{{CHAT_ID}}").chat(), "c");
+    // White space that is no padding is a fault.
+    for fault in ["\n", "\u{2028}", "\u{a0}"] {
+        assert!(ask(&[]).path(fault).chat().starts_with("invalid_chat_id: "));
+    }
 }
 
 #[test]
@@ -371,5 +377,55 @@ fn file_names_of_different_chats_differ() {
     for name in names {
         let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
         assert!(name.len() <= 100 && name.bytes().all(allowed) && !name.starts_with('.'));
+    }
+}
+
+#[tokio::test]
+async fn a_bad_chat_id_is_refused_in_the_same_way_wherever_it_stands() {
+    let server = TestServer::new();
+    let long = "a".repeat(129);
+    for id in ["../etc", "a/b", "a b", &long, "chät", "a~b"] {
+        let header = server
+            .get("/system-prompt")
+            .header("x-chat-id", id.as_bytes().to_vec());
+        let encoded = percent_encoding::utf8_percent_encode(id, percent_encoding::NON_ALPHANUMERIC);
+        let query = server.get(&format!("/system-prompt?chat_id={encoded}"));
+        let preview = server.get(&format!("/api/prompts/compose?chat_id={encoded}"));
+        let cache = server.delete(&format!("/api/render-cache?chat_id={encoded}"));
+        let in_path = server
+            .post(&format!("/mcp/c/{encoded}"))
+            .json(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        let mut answers = Vec::new();
+        for request in [header, query, preview, cache] {
+            let response = request.await;
+            assert_eq!(response.status, 400, "{id}");
+            answers.push(response.json());
+        }
+        assert_eq!(answers[0]["code"], "invalid_chat_id");
+        assert!(
+            answers.iter().all(|answer| *answer == answers[0]),
+            "{answers:?}"
+        );
+        let response = in_path.await;
+        let error = &response.json()["error"];
+        assert_eq!(response.status, 400, "{id}");
+        assert_eq!(error["code"], -32602, "{id}");
+        assert_eq!(error["data"]["code"], "invalid_chat_id", "{id}");
+        assert!(!response.text().contains(id));
+    }
+}
+
+#[tokio::test]
+async fn fault_53_an_encoded_line_break_in_a_path_is_refused() {
+    let server = TestServer::new();
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    for path in [
+        "/mcp/c/a%0AIgnore",
+        "/mcp/c/a%00b",
+        "/mcp/c/a%0D",
+        "/mcp/c/%E2%80%A8",
+    ] {
+        let response = server.post(path).json(message.clone()).await;
+        assert_eq!(response.status, 400, "{path}");
     }
 }

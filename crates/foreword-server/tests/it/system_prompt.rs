@@ -206,10 +206,8 @@ async fn as_json_it_comes_with_its_parts() {
           "code": "unresolved-placeholder",
           "severity": "warning",
           "part": "workspace-guide",
-          "range": [
-            206,
-            218
-          ],
+          "start": 206,
+          "end": 218,
           "message": "`{user_email}` has no value in this session and stays as it is written",
           "hint": "give the request a value for `user_email`, or write `\\{user_email}` if the braces are meant as text"
         }
@@ -351,7 +349,7 @@ async fn strict_mode_wants_a_chat() {
         .library(LIBRARY)
         .config(|config| config.session.mode = SessionMode::Strict)
         .start();
-    assert_snapshot!(server.get("/system-prompt").await.summary(), @"400 chat_id_required: this server needs a chat id: send the header `x-chat-id`");
+    assert_snapshot!(server.get("/system-prompt").await.summary(), @"400 chat_id_required: this server needs a chat id: send the header `X-Chat-Id`");
     let legacy = server
         .get("/system-prompt?file_base_url=http://host/files/abc")
         .await;

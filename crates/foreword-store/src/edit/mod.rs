@@ -12,7 +12,7 @@ mod texts;
 
 use std::{fmt, sync::Arc};
 
-use foreword_compose::{Fault, Library, LibraryDraft, Profile};
+use foreword_compose::{Fault, Library, LibraryDraft, Profile, nearest};
 
 pub use places::{PlaceInput, PlacePatch, order_places, patch_place, put_place, remove_place};
 pub use profiles::{
@@ -171,16 +171,6 @@ fn quoted(ids: &[String]) -> String {
 fn messages(faults: &[Fault]) -> String {
     let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
     messages.join("; ")
-}
-
-/// The known id that `id` was probably meant to be.
-fn nearest<'a>(id: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(id, candidate), candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count().div_ceil(3))
-        .map(|(_, candidate)| candidate)
 }
 
 /// Where the profile `id` stands in the draft.

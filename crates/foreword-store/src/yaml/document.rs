@@ -5,18 +5,27 @@ use std::sync::Arc;
 use foreword_compose::{Fault, Library, LibraryDraft};
 
 use super::{
-    LoadError, MAX_ERRORS, print_library,
+    LoadError, MAX_ERRORS,
+    fields::entries,
+    layout::Layout,
+    lines::Lines,
     read::{Reading, read},
+    reorder::moves,
+    rewrite::{self, changes, unwritable},
+    shape,
+    splice::Overlap,
     syntax::empty_file,
     tree::{Kind, NodeId, Tree},
 };
 
 /// A library file that was read: its text, where in it everything stands, and the library it is.
-#[derive(Debug)]
+///
+/// Cheap to clone: all of it is shared.
+#[derive(Debug, Clone)]
 pub struct Document {
     text: Arc<str>,
-    tree: Tree,
-    library: Library,
+    tree: Arc<Tree>,
+    library: Arc<Library>,
 }
 
 /// Why a file could not be changed so that it says something else.
@@ -46,8 +55,8 @@ impl Document {
         let (tree, library) = load(&text)?;
         Ok(Self {
             text,
-            tree,
-            library,
+            tree: Arc::new(tree),
+            library: Arc::new(library),
         })
     }
 
@@ -63,21 +72,76 @@ impl Document {
         &self.text
     }
 
-    /// The document in which this one's library has become `draft`.
+    /// Where the value at a JSON pointer stands, or what is around it: line and column, from 1.
+    #[must_use]
+    pub fn position(&self, pointer: &str) -> (usize, usize) {
+        position(&self.tree, pointer)
+    }
+
+    /// The document in which this one's library has become `draft`; an unchanged library keeps every byte.
+    ///
+    /// Nothing comes back that was not read again and found to say `draft`.
     ///
     /// # Errors
     ///
     /// See [`RewriteError`].
     pub fn rewrite(&self, draft: &LibraryDraft) -> Result<Self, RewriteError> {
-        if self.library.draft() == draft {
-            return Ok(Self::parse(Arc::clone(&self.text)).expect("it was read before"));
+        // Checking a large draft costs as much as writing it, and reading it back checks it as well.
+        self.rewritten(draft)
+            .map_err(|error| match Library::new(draft.clone()) {
+                Err(faults) => RewriteError::Faults(faults),
+                Ok(_) => error,
+            })
+    }
+
+    fn rewritten(&self, draft: &LibraryDraft) -> Result<Self, RewriteError> {
+        let mut document = self.clone();
+        for _ in 0..MOST_PASSES {
+            let now = document.library.draft();
+            if now == draft {
+                return Ok(document);
+            }
+            let wanted = shape::library(now, draft);
+            let mut splices = moves(document.layout(), &wanted)?;
+            let moved = !splices.is_empty();
+            if !moved {
+                splices = changes(document.layout(), &wanted)?;
+            }
+            let text = splices
+                .apply(&document.text)
+                .map_err(|Overlap| unwritable("two of its changes are in one place"))?;
+            document =
+                Self::parse(text.into()).map_err(|errors| self.not_read_back(&errors, moved))?;
         }
-        Library::new(draft.clone()).map_err(RewriteError::Faults)?;
-        Self::parse(print_library(draft).into()).map_err(|errors| {
-            RewriteError::Unwritable(errors.first().map(ToString::to_string).unwrap_or_default())
-        })
+        if document.library.draft() == draft {
+            Ok(document)
+        } else {
+            Err(unwritable("the file would say something else"))
+        }
+    }
+
+    fn layout(&self) -> Layout<'_> {
+        Layout {
+            tree: &self.tree,
+            lines: Lines(&self.text),
+        }
+    }
+
+    fn not_read_back(&self, errors: &[LoadError], moved: bool) -> RewriteError {
+        // After a move, the usual reason is an alias that now stands above its anchor.
+        let anchor = rewrite::shared_within(&self.tree, self.tree.root()).filter(|_| moved);
+        if let Some(anchor) = anchor {
+            return RewriteError::Aliased {
+                anchor: anchor.to_owned(),
+            };
+        }
+        let first = errors.first().map(ToString::to_string).unwrap_or_default();
+        unwritable(&format!("it would not read back: {first}"))
     }
 }
+
+/// Profiles change places, then the places in them (a list inside an item that moves waits), then all else changes.
+const MOST_PASSES: usize = 3;
 
 /// Reads a library file without keeping its text.
 pub(super) fn load(text: &str) -> Result<(Tree, Library), Vec<LoadError>> {
@@ -107,6 +171,7 @@ pub(super) fn load(text: &str) -> Result<(Tree, Library), Vec<LoadError>> {
                             .iter()
                             .any(|pointer| concerns(pointer, &fault.pointer))
                     })
+                    .take(MAX_ERRORS)
                     .map(|fault| located(&tree, fault)),
             );
             Err(sorted(errors))
@@ -125,16 +190,20 @@ fn concerns(unreadable: &str, pointer: &str) -> bool {
 }
 
 fn sorted(mut errors: Vec<LoadError>) -> Vec<LoadError> {
-    errors.sort_by(|left, right| (left.line, left.column).cmp(&(right.line, right.column)));
+    errors.sort_by_key(|error| (error.line, error.column));
+    // What stands behind an anchor is looked into wherever it is used.
+    errors.dedup_by(|left, right| {
+        (left.line, left.column, &left.message) == (right.line, right.column, &right.message)
+    });
     errors.truncate(MAX_ERRORS);
     errors
 }
 
 fn located(tree: &Tree, fault: Fault) -> LoadError {
-    let node = tree.node(find(tree, &fault.pointer));
+    let (line, column) = position(tree, &fault.pointer);
     LoadError {
-        line: node.line,
-        column: node.column,
+        line,
+        column,
         pointer: Some(fault.pointer),
         code: fault.code,
         message: fault.message,
@@ -142,28 +211,42 @@ fn located(tree: &Tree, fault: Fault) -> LoadError {
     }
 }
 
-/// The node at `pointer`, or the last one on the way to it.
-fn find(tree: &Tree, pointer: &str) -> NodeId {
-    let mut found = tree.root();
+fn position(tree: &Tree, pointer: &str) -> (usize, usize) {
+    let (key, value) = find(tree, pointer);
+    // What is said about a variable is about its name.
+    let at = key.filter(|_| pointer.starts_with("/variables/"));
+    let node = tree.node(at.unwrap_or(value));
+    (node.line, node.column)
+}
+
+/// The node at `pointer`, or the last one on the way to it, with its key.
+fn find(tree: &Tree, pointer: &str) -> (Option<NodeId>, NodeId) {
+    let mut found = (None, tree.root());
     for segment in pointer.split('/').skip(1) {
         let segment = segment.replace("~1", "/").replace("~0", "~");
-        let target = tree.resolve(found);
+        let target = tree.resolve(found.1);
         let next = match &tree.node(target).kind {
-            Kind::Sequence { items, .. } => segment
-                .parse()
-                .ok()
-                .and_then(|at: usize| items.get(at).copied()),
-            Kind::Mapping { .. } => super::fields::entries(tree, target)
-                .unwrap_or_default()
-                .into_iter()
-                .find(|entry| tree.text(entry.key) == Some(&segment))
-                .map(|entry| entry.value),
-            _ => None,
+            Kind::Sequence { items, .. } => {
+                let item = segment.parse().ok().and_then(|at: usize| items.get(at));
+                item.map(|item| (None, *item))
+            }
+            Kind::Mapping { entries: own, .. } => own
+                .iter()
+                .find(|(key, _)| tree.text(*key) == Some(&segment))
+                .map(|(key, value)| (Some(*key), *value))
+                .or_else(|| merged(tree, target, &segment)),
+            Kind::Scalar { .. } | Kind::Alias(_) => None,
         };
-        match next {
-            Some(next) => found = next,
-            None => break,
-        }
+        let Some(next) = next else { break };
+        found = next;
     }
     found
+}
+
+fn merged(tree: &Tree, mapping: NodeId, key: &str) -> Option<(Option<NodeId>, NodeId)> {
+    let entries = entries(tree, mapping).unwrap_or_default();
+    let entry = entries
+        .iter()
+        .find(|entry| tree.text(entry.key) == Some(key))?;
+    Some((Some(entry.key), entry.value))
 }

@@ -49,9 +49,7 @@ impl Manner {
             }
             Value::Prompt { content, enabled } => self.value(&prompt(content, *enabled), column),
             Value::Map(fields) if fields.iter().any(is_written) => {
-                let mut written = Written::default();
-                self.fields(fields, column + self.step, &mut written);
-                written
+                self.mapping(fields, column + self.step)
             }
             Value::List(items) if !items.is_empty() => {
                 let mut written = Written::default();
@@ -91,7 +89,7 @@ impl Manner {
         let mut written = Written::default();
         match &item.value {
             Value::Map(fields) if fields.iter().any(is_written) => {
-                self.fields(fields, column + self.item, &mut written);
+                written = self.mapping(fields, column + self.item);
                 // The first key stands on the dash's line.
                 let indentation = " ".repeat(column + self.item);
                 let rest = written.body.split_off(indentation.len());
@@ -111,10 +109,13 @@ impl Manner {
         written
     }
 
-    fn fields(&self, fields: &[Field<'_>], column: usize, written: &mut Written) {
+    /// The entries of a mapping as lines, their keys in `column`.
+    pub(super) fn mapping(&self, fields: &[Field<'_>], column: usize) -> Written {
+        let mut written = Written::default();
         for field in fields.iter().filter(|field| is_written(field)) {
-            self.push_field(field, column, written);
+            self.push_field(field, column, &mut written);
         }
+        written
     }
 
     fn push_field(&self, field: &Field<'_>, column: usize, written: &mut Written) {

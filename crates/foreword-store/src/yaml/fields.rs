@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) key: NodeId,
     /// The value's node.
     pub(super) value: NodeId,
+    /// Its place among the entries of the mapping that it was written in.
+    pub(super) row: usize,
     /// The value of the `<<` through which it came; none if the mapping has it itself.
     pub(super) merged_through: Option<NodeId>,
 }
@@ -41,18 +43,25 @@ fn collect<'t>(
     // Most mappings are small and merge nothing, so that nothing needs to be remembered.
     let merges = entries.iter().any(|(key, _)| tree.is_merge(*key));
     if !merges && through.is_none() {
-        found.extend(entries.iter().map(|&(key, value)| Entry {
-            key,
-            value,
-            merged_through: None,
-        }));
+        found.extend(
+            entries
+                .iter()
+                .enumerate()
+                .map(|(row, &(key, value))| Entry {
+                    key,
+                    value,
+                    row,
+                    merged_through: None,
+                }),
+        );
         return Ok(());
     }
-    for &(key, value) in entries.iter().filter(|(key, _)| !tree.is_merge(*key)) {
-        if tree.text(key).is_none_or(|word| seen.insert(word)) {
+    for (row, &(key, value)) in entries.iter().enumerate() {
+        if !tree.is_merge(key) && tree.text(key).is_none_or(|word| seen.insert(word)) {
             found.push(Entry {
                 key,
                 value,
+                row,
                 merged_through: through,
             });
         }

@@ -21,7 +21,7 @@ impl Plain {
         match self {
             Self::Text => "text",
             Self::Null => "empty",
-            Self::Bool => "a truth value",
+            Self::Bool => "a yes-or-no value",
             Self::Integer | Self::Float => "a number",
         }
     }
@@ -80,6 +80,17 @@ fn number(text: &str) -> Plain {
     } else {
         Plain::Text
     }
+}
+
+/// The whole number that `digits` stand for.
+pub(super) fn integer(digits: &str) -> Option<i64> {
+    if let Some(octal) = digits.strip_prefix("0o") {
+        return i64::from_str_radix(octal, 8).ok();
+    }
+    if let Some(hexadecimal) = digits.strip_prefix("0x") {
+        return i64::from_str_radix(hexadecimal, 16).ok();
+    }
+    digits.parse().ok()
 }
 
 /// How a text is quoted, or not, on one line.
@@ -206,7 +217,7 @@ fn double_quoted(text: &str) -> String {
                 write!(quoted, "\\x{:02X}", u32::from(other)).expect("a string takes everything");
             }
             other => {
-                write!(quoted, "\\u{:04X}", u32::from(other)).expect("a string takes everything")
+                write!(quoted, "\\u{:04X}", u32::from(other)).expect("a string takes everything");
             }
         }
     }

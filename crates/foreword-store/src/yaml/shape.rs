@@ -34,6 +34,25 @@ pub(super) enum Value<'a> {
     List(Vec<Item<'a>>),
 }
 
+impl Value<'_> {
+    /// Whether it has no parts.
+    pub(super) fn is_leaf(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Flag(_) | Self::Number(_))
+    }
+
+    /// Whether blank lines behind it, once it is written, may become a part of it.
+    pub(super) fn may_keep_blank_lines(&self) -> bool {
+        match self {
+            Self::Text(text) | Self::Prompt { content: text, .. } => text.ends_with("\n\n"),
+            Self::Map(fields) => fields
+                .iter()
+                .any(|field| field.value.may_keep_blank_lines()),
+            Self::List(items) => items.iter().any(|item| item.value.may_keep_blank_lines()),
+            Self::Unchanged | Self::Flag(_) | Self::Number(_) => false,
+        }
+    }
+}
+
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field<'a> {
@@ -67,31 +86,22 @@ pub(super) fn library<'a>(now: &LibraryDraft, draft: &'a LibraryDraft) -> Value<
             },
         );
     }
-    if !same_variables(now, draft) {
-        fields.optional(
-            "variables",
-            Value::Map(
-                draft
-                    .variables
-                    .iter()
-                    .map(|(name, default)| Field {
-                        key: name,
-                        value: Value::Text(default),
-                        optional: false,
-                    })
-                    .collect(),
-            ),
-            draft.variables.is_empty(),
-        );
-    } else {
-        fields.unchanged("variables");
-    }
+    let variables = draft.variables.iter().map(|(name, default)| Field {
+        key: name,
+        value: Value::Text(default),
+        optional: false,
+    });
+    fields.optional(
+        "variables",
+        Value::Map(variables.collect()),
+        draft.variables.is_empty(),
+    );
     fields.list(
         "sections",
         items(
             &now.sections,
             &draft.sections,
-            |section| &section.section.id,
+            |section| (false, &section.section.id),
             |_, section| shared_section(section),
         ),
     );
@@ -100,7 +110,7 @@ pub(super) fn library<'a>(now: &LibraryDraft, draft: &'a LibraryDraft) -> Value<
         items(
             &now.profiles,
             &draft.profiles,
-            |profile| &profile.id,
+            |profile| (false, &profile.id),
             profile,
         ),
     );
@@ -117,10 +127,6 @@ pub(super) fn library<'a>(now: &LibraryDraft, draft: &'a LibraryDraft) -> Value<
         );
     }
     fields.map()
-}
-
-fn same_variables(now: &LibraryDraft, draft: &LibraryDraft) -> bool {
-    now.variables == draft.variables
 }
 
 fn shared_section(shared: &SharedSection) -> Value<'_> {
@@ -147,7 +153,7 @@ fn profile<'a>(now: Option<&Profile>, profile: &'a Profile) -> Value<'a> {
         items(
             now.map_or(&none, |now| &now.places),
             &profile.places,
-            Place::id,
+            |place| (matches!(place.content, PlaceContent::Shared(_)), place.id()),
             |_, place| self::place(place),
         ),
     );
@@ -157,7 +163,7 @@ fn profile<'a>(now: Option<&Profile>, profile: &'a Profile) -> Value<'a> {
         items(
             now.map_or(&no_ids, |now| &now.section_ids),
             &profile.section_ids,
-            |id| id,
+            |id| (true, id),
             |_, id| Value::Text(id),
         ),
     );
@@ -176,23 +182,23 @@ fn place(place: &Place) -> Value<'_> {
     fields.map()
 }
 
-/// The items of a list, matched by id with the ones that are there now.
+/// The items of a list, matched with the ones that are there now by their id and by whether they only refer to it.
 ///
-/// Ids are unique in a checked library; where a broken one has an id twice, the first one of each is matched.
+/// Ids are unique in a checked library; where a broken one has an id twice, the first one is matched.
 fn items<'a, T: PartialEq>(
     now: &[T],
     wanted: &'a [T],
-    id: impl Fn(&T) -> &str,
+    key: impl Fn(&T) -> (bool, &str),
     value: impl Fn(Option<&T>, &'a T) -> Value<'a>,
 ) -> Vec<Item<'a>> {
-    let mut places: HashMap<&str, usize> = HashMap::with_capacity(now.len());
+    let mut places: HashMap<(bool, &str), usize> = HashMap::with_capacity(now.len());
     for (at, item) in now.iter().enumerate() {
-        places.entry(id(item)).or_insert(at);
+        places.entry(key(item)).or_insert(at);
     }
     wanted
         .iter()
         .map(|item| {
-            let from = places.remove(id(item));
+            let from = places.remove(&key(item));
             let before = from.map(|at| &now[at]);
             Item {
                 from,
@@ -221,10 +227,6 @@ impl<'a> Fields<'a> {
             value,
             optional,
         });
-    }
-
-    fn unchanged(&mut self, key: &'a str) {
-        self.optional(key, Value::Unchanged, true);
     }
 
     fn unless(&mut self, same: bool, key: &'a str, value: impl FnOnce() -> Value<'a>) {

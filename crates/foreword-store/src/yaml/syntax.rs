@@ -57,16 +57,16 @@ fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
                 "check the colon and the indentation; all keys of one item start in the same column",
             ),
         ),
-        ErrorKind::ExpectedBlockSequenceEntry | ErrorKind::BlockSequenceEntryNotAllowed => (
-            Some("a list item does not start where the list's other items start"),
-            Some("write every `-` of one list in the same column"),
-        ),
-        ErrorKind::InvalidIndentation
+        ErrorKind::ExpectedBlockSequenceEntry
+        | ErrorKind::BlockSequenceEntryNotAllowed
+        | ErrorKind::InvalidIndentation
         | ErrorKind::InvalidBlockScalarIndent
         | ErrorKind::InvalidFlowScalarIndent
         | ErrorKind::InvalidQuotedScalarIndent => (
-            Some("this line is not indented far enough for where it stands"),
-            Some("indent it like the lines around it"),
+            Some("this line does not start in the column in which its neighbours start"),
+            Some(
+                "start all keys of one item, and every `-` of one list, in the same column; indent texts further",
+            ),
         ),
         ErrorKind::UnclosedFlowCollection { .. }
         | ErrorKind::UnexpectedEofFlowMapping
@@ -120,7 +120,7 @@ pub(super) fn empty_file() -> LoadError {
 /// YAML has no such characters, and parsers differ in what they do about them.
 pub(super) fn refuse_control_characters(text: &str) -> Result<(), LoadError> {
     let refused = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f);
-    let Some(at) = text.as_bytes().iter().position(|byte| refused(byte)) else {
+    let Some(at) = text.as_bytes().iter().position(refused) else {
         return Ok(());
     };
     let before = &text[..at];

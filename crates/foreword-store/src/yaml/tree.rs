@@ -277,6 +277,9 @@ impl Builder {
                     text: text.into(),
                 };
                 let node = self.add(kind, span, tag)?;
+                if style == Style::Absent {
+                    self.stand_at_key(node);
+                }
                 self.define(anchor, node, Some(extent));
                 self.place(node, extent)?;
             }
@@ -345,6 +348,19 @@ impl Builder {
             properties,
         });
         Ok(id)
+    }
+
+    /// A value that is not there is reported where its key is, not where the parser noticed.
+    fn stand_at_key(&mut self, node: NodeId) {
+        let key = self
+            .open
+            .last()
+            .filter(|open| open.mapping && open.children.len() % 2 == 1);
+        if let Some(&key) = key.and_then(|open| open.children.last()) {
+            let Node { line, column, .. } = self.nodes[key.0 as usize];
+            let node = &mut self.nodes[node.0 as usize];
+            (node.line, node.column) = (line, column);
+        }
     }
 
     /// Puts a finished node into the collection that is open, or makes it the root.

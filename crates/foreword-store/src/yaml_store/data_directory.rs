@@ -13,6 +13,7 @@ use std::{
 
 use tracing::warn;
 
+use super::file::absent_as_none;
 use crate::error::OpenError;
 
 /// The version of the data directory that this Foreword reads and writes.
@@ -97,22 +98,25 @@ impl DataDirectory {
 
     fn check_version(&self) -> Result<(), OpenError> {
         let path = self.join("VERSION");
-        match fs::read_to_string(&path) {
-            Ok(text) => match text.trim().parse::<u32>() {
-                Ok(version) if version <= VERSION => Ok(()),
-                _ => Err(OpenError::NewerVersion {
-                    path: self.path.clone(),
-                    found: text.trim().to_owned(),
-                    supported: VERSION,
-                }),
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let text = absent_as_none(fs::read_to_string(&path)).map_err(|source| OpenError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        let text = text.unwrap_or_default();
+        match text.trim() {
+            // Nothing yet, or another process is just writing it.
+            "" => {
                 if let Err(error) = fs::write(&path, format!("{VERSION}\n")) {
                     warn!(%error, "The data directory cannot be written to, so the library cannot be edited");
                 }
                 Ok(())
             }
-            Err(source) => Err(OpenError::Io { path, source }),
+            found if found.parse().is_ok_and(|version: u32| version <= VERSION) => Ok(()),
+            found => Err(OpenError::NewerVersion {
+                path: self.path.clone(),
+                found: found.to_owned(),
+                supported: VERSION,
+            }),
         }
     }
 }

@@ -16,9 +16,10 @@ use std::{
 use tracing::warn;
 
 use super::data_directory::private_directory;
+use crate::yaml::MAX_FILE_BYTES;
 
 /// More than the largest file that loads, so that one too large is seen to be so without being read whole.
-const READ_LIMIT: u64 = 16 * 1024 * 1024 + 1;
+const READ_LIMIT: u64 = MAX_FILE_BYTES as u64 + 1;
 
 /// As many symbolic links as Linux follows.
 const MAX_LINKS: usize = 40;

@@ -1,24 +1,25 @@
 //! The versions of the library file: what `undo` goes back to, and what a person can look up.
 //!
-//! A version is a file in `history/`: a line of comment that says when and what, then the library byte for byte. The
-//! current one is among them, so that it is not lost if the file is then changed by hand. Undoing walks back: the
-//! version that was undone is renamed to `….undone.yaml` and no longer counts, and the one before is in force. A new
-//! edit goes on from there; what was undone stays to be read until it is old. Versions are not fsynced: a power cut can
-//! cost the youngest of them, never the library, and a damaged one is seen by its revision and skipped.
+//! A version is a file in `history/`, named by a number, its time and its revision: a line of comment that says when and
+//! what, then the library byte for byte. The current one is among them, so that it is not lost if the file is then
+//! changed by hand. Undoing walks back: the version that was undone is renamed to `….undone.yaml` and no longer counts,
+//! and the one before is in force. A new edit goes on from there; what was undone stays to be read until it is old.
+//! Versions are not fsynced: a power cut can cost the youngest of them, never the library, and a damaged one is seen by
+//! its revision and passed over.
 
 use std::{
-    fs,
-    io::{self, Write},
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
 };
 
 use foreword_compose::revision;
-use jiff::Timestamp;
 
 use super::{
     file::{absent_as_none, create_private, ensure_directory},
     keeper::file_time,
 };
+use crate::store::Snapshot;
 
 const LIVE: &str = ".yaml";
 const UNDONE: &str = ".undone.yaml";
@@ -50,22 +51,34 @@ impl History {
         self.keep > 0
     }
 
-    /// Makes `text` the newest version, unless it is.
-    pub(super) fn ensure(&self, text: &str, what: &str, at: Timestamp) -> io::Result<()> {
-        if !self.is_kept()
-            || self
-                .newest(1)?
-                .first()
-                .is_some_and(|newest| newest.text == text)
-        {
+    /// Whether the snapshot is the newest version.
+    pub(super) fn is_newest(&self, snapshot: &Snapshot) -> io::Result<bool> {
+        match self.live()?.pop() {
+            Some((_, path)) => is_version(&path, snapshot),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether the snapshot is one of the versions in force.
+    pub(super) fn contains(&self, snapshot: &Snapshot) -> io::Result<bool> {
+        for (_, path) in self.live()? {
+            if is_version(&path, snapshot)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the snapshot the newest version, to which `what` led, unless it is.
+    pub(super) fn ensure(&self, snapshot: &Snapshot, what: &str) -> io::Result<()> {
+        if !self.is_kept() || self.is_newest(snapshot)? {
             return Ok(());
         }
         ensure_directory(&self.directory)?;
-        let number = self
-            .numbered("")?
-            .last()
-            .map_or(1, |(number, _)| number + 1);
-        let name = format!("{number:06}-{}{LIVE}", file_time(at));
+        let last = self.numbered("")?.pop();
+        let number = last.map_or(1, |(number, _)| number + 1);
+        let at = snapshot.loaded_at;
+        let name = format!("{number:06}-{}-{}{LIVE}", file_time(at), snapshot.revision);
         let what: String = what
             .chars()
             .map(|character| {
@@ -78,8 +91,8 @@ impl History {
             .collect();
         let path = self.directory.join(name);
         let written = create_private(&path).and_then(|mut file| {
-            writeln!(file, "# {at:.0} [{}] {what}", revision(text, None))?;
-            file.write_all(text.as_bytes())
+            writeln!(file, "# {at:.0} {what}")?;
+            file.write_all(snapshot.text.as_bytes())
         });
         if written.is_err() {
             // Half a version helps nobody; its revision would give it away in any case.
@@ -156,11 +169,16 @@ impl Version {
         let Ok(content) = String::from_utf8(bytes) else {
             return Ok(None);
         };
-        Ok(parse(&content).map(|(what, text)| Self {
-            path,
-            what: what.to_owned(),
-            text: text.to_owned(),
-        }))
+        let Some((head, text)) = content.split_once('\n') else {
+            return Ok(None);
+        };
+        if Some(revision(text, None).as_str()) != revision_in(&path) {
+            return Ok(None);
+        }
+        // `# <time> <what>`
+        let what = head.splitn(3, ' ').nth(2).unwrap_or_default().to_owned();
+        let text = text.to_owned();
+        Ok(Some(Self { path, what, text }))
     }
 
     fn undone_path(&self) -> PathBuf {
@@ -168,12 +186,23 @@ impl Version {
     }
 }
 
-/// What led to a version, and its text; nothing if they do not belong together.
-fn parse(content: &str) -> Option<(&str, &str)> {
-    let (head, text) = content.split_once('\n')?;
-    let (_, head) = head.strip_prefix("# ")?.split_once(" [")?;
-    let (expected, what) = head.split_once("] ")?;
-    (revision(text, None) == expected).then_some((what, text))
+/// Whether the file is this version, as far as its name and its length tell.
+fn is_version(path: &Path, snapshot: &Snapshot) -> io::Result<bool> {
+    if revision_in(path) != Some(&snapshot.revision) {
+        return Ok(false);
+    }
+    let Some(file) = absent_as_none(File::open(path))? else {
+        return Ok(false);
+    };
+    let length = file.metadata()?.len();
+    let head = BufReader::new(file).skip_until(b'\n')?;
+    Ok(length == (head + snapshot.text.len()) as u64)
+}
+
+/// The revision in the name of a version.
+fn revision_in(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    name.split('.').next()?.rsplit('-').next()
 }
 
 fn number(path: &Path) -> Option<u64> {

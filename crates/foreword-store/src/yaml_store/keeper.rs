@@ -39,6 +39,9 @@ const ATTEMPTS: usize = 5;
 /// How long an import looks for the smallest difference before it takes a larger one.
 const DIFFERENCE_TIME: Duration = Duration::from_secs(1);
 
+/// The name of the library's file.
+const FILE: &str = "system_prompts.yaml";
+
 /// The library in memory and on disk.
 pub(super) struct Keeper {
     directory: DataDirectory,
@@ -47,6 +50,9 @@ pub(super) struct Keeper {
     feed: Feed,
     clock: Clock,
     state: ArcSwap<State>,
+    /// The state before, kept until the next look: taking a large one apart costs tens of milliseconds, which neither an
+    /// edit's answer nor a reader who held it should wait for.
+    retired: Mutex<Option<Arc<State>>>,
     writing: Mutex<()>,
 }
 
@@ -59,6 +65,67 @@ pub(super) struct State {
     document: Arc<Document>,
     /// The file as it was last seen.
     stamp: Option<Stamp>,
+    /// What led to this library.
+    what: String,
+}
+
+/// What a store starts with.
+struct Start {
+    document: Document,
+    source: Source,
+    stamp: Option<Stamp>,
+    what: &'static str,
+    health: Health,
+}
+
+impl Start {
+    /// The library of the file, or the built-in one where there never was a file.
+    fn read(directory: &DataDirectory, file: &LibraryFile) -> Result<Self, OpenError> {
+        let path = || file.path().to_owned();
+        let found = file.read().map_err(|source| OpenError::Io {
+            path: path(),
+            source,
+        })?;
+        if let Some(found) = found {
+            let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
+                path: path(),
+                errors,
+            })?;
+            directory.mark_seen();
+            Ok(Self {
+                document,
+                source: Source::File(path()),
+                stamp: Some(found.stamp),
+                what: "found at a start",
+                health: Health::Healthy,
+            })
+        } else if directory.was_seen() {
+            Err(OpenError::Missing {
+                path: path(),
+                marker: directory.marker(),
+            })
+        } else {
+            Ok(Self::built_in(Source::BuiltIn, Health::Healthy))
+        }
+    }
+
+    /// The built-in library, in the place of one that cannot be read.
+    fn instead_of(file: &LibraryFile, errors: Vec<LoadError>) -> Self {
+        Self::built_in(
+            Source::File(file.path().to_owned()),
+            Health::Degraded(errors),
+        )
+    }
+
+    fn built_in(source: Source, health: Health) -> Self {
+        Self {
+            document: Document::parse(BUILTIN.into()).expect("the built-in library is valid"),
+            source,
+            stamp: None,
+            what: "the built-in library",
+            health,
+        }
+    }
 }
 
 impl Keeper {
@@ -68,37 +135,54 @@ impl Keeper {
         config: &StoreConfig,
         clock: Clock,
     ) -> Result<Self, OpenError> {
-        let file = LibraryFile::new(directory.join("system_prompts.yaml"));
-        let path = || file.path().to_owned();
-        let found = file.read().map_err(|source| OpenError::Io {
-            path: path(),
-            source,
-        })?;
-        let (document, source, stamp) = if let Some(found) = found {
-            let document = read_document(found.bytes).map_err(|errors| OpenError::Broken {
-                path: path(),
-                errors,
-            })?;
-            directory.mark_seen();
-            (document, Source::File(path()), Some(found.stamp))
-        } else if directory.was_seen() {
-            return Err(OpenError::Missing {
-                path: path(),
-                marker: directory.marker(),
-            });
-        } else {
-            let built_in = Document::parse(BUILTIN.into()).expect("the built-in library is valid");
-            (built_in, Source::BuiltIn, None)
+        let file = LibraryFile::new(directory.join(FILE));
+        let start = Start::read(&directory, &file)?;
+        Ok(Self::new(directory, file, start, config, clock))
+    }
+
+    /// Loads the library; where it is broken or missing, starts degraded on the built-in one.
+    pub(super) fn open_to_replace(
+        directory: DataDirectory,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        let file = LibraryFile::new(directory.join(FILE));
+        let start = match Start::read(&directory, &file) {
+            Err(OpenError::Broken { errors, .. }) => Start::instead_of(&file, errors),
+            Err(OpenError::Missing { .. }) => Start::instead_of(&file, vec![missing()]),
+            start => start?,
         };
-        Ok(Self {
+        Ok(Self::new(directory, file, start, config, clock))
+    }
+
+    fn new(
+        directory: DataDirectory,
+        file: LibraryFile,
+        start: Start,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Self {
+        let Start {
+            document,
+            source,
+            stamp,
+            what,
+            health,
+        } = start;
+        let state = State {
+            health,
+            ..State::new(document, source, stamp, clock(), what)
+        };
+        Self {
             history: History::new(directory.join("history"), config.history),
-            state: ArcSwap::from_pointee(State::new(document, source, stamp, clock())),
+            state: ArcSwap::from_pointee(state),
             feed: Feed::new(),
+            retired: Mutex::new(None),
             writing: Mutex::new(()),
             directory,
             file,
             clock,
-        })
+        }
     }
 
     /// The state; never waits.
@@ -117,12 +201,13 @@ impl Keeper {
 
     /// Takes over what is on disk, if it changed.
     pub(super) fn reload(&self) {
-        let _writing = self.writing();
+        let retired = lock(&self.retired).take();
+        drop(retired);
+        let _writing = lock(&self.writing);
         let before = self.state.load_full();
         match self.catch_up() {
             Ok(after) if after.snapshot.revision != before.snapshot.revision => {
-                let kept = self.keep_versions(&before.snapshot, &after.snapshot);
-                if let Err(error) = kept {
+                if let Err(error) = self.keep_versions(&before, &after) {
                     warn!(%error, "Could not keep the changed library in the history");
                 }
             }
@@ -135,7 +220,7 @@ impl Keeper {
 
     /// Applies one edit.
     pub(super) fn edit(&self, edit: &Edit) -> Result<Arc<Snapshot>, StoreError> {
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = self.directory.lock()?;
         for _ in 0..ATTEMPTS {
             let state = self.catch_up()?;
@@ -146,7 +231,7 @@ impl Keeper {
                 return Ok(Arc::clone(&state.snapshot));
             }
             let document = state.document.rewrite(&draft)?;
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             if let Some(snapshot) = self.replace(&state, document, &edit.what)? {
                 return Ok(snapshot);
             }
@@ -159,7 +244,7 @@ impl Keeper {
         let text: Arc<str> = import.text.into();
         let parse = || Document::parse(Arc::clone(&text)).map_err(StoreError::Invalid);
         let mut document = Some(parse()?);
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = (!import.dry_run)
             .then(|| self.directory.lock())
             .transpose()?;
@@ -182,7 +267,7 @@ impl Keeper {
                 report.kept_as = self.file.keep_as(&self.broken_suffix())?;
             }
             let document = document.take().map_or_else(&parse, Ok)?;
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             if self
                 .replace(&state, document, "imported a library")?
                 .is_some()
@@ -196,7 +281,7 @@ impl Keeper {
 
     /// Goes one version back.
     pub(super) fn undo(&self) -> Result<Undone, StoreError> {
-        let _writing = self.writing();
+        let _writing = lock(&self.writing);
         let _lock = self.directory.lock()?;
         for _ in 0..ATTEMPTS {
             let state = self.catch_up()?;
@@ -205,7 +290,7 @@ impl Keeper {
                 return Err(StoreError::NothingToUndo);
             }
             // A change by hand since the last edit is the last change.
-            self.keep_version(&state.snapshot)?;
+            self.keep_version(&state)?;
             let mut versions = self.history.newest(2)?.into_iter();
             let (Some(undone), Some(earlier)) = (versions.next(), versions.next()) else {
                 return Err(StoreError::NothingToUndo);
@@ -245,11 +330,8 @@ impl Keeper {
         self.directory.mark_seen();
         let stamp = self.file.stamp().unwrap_or_default();
         let snapshot = self.publish(document, stamp, what);
-        if let Err(error) = self
-            .history
-            .ensure(&snapshot.text, what, snapshot.loaded_at)
-        {
-            // The edit is done; the next one keeps this version, without its words.
+        if let Err(error) = self.history.ensure(&snapshot, what) {
+            // The edit is done; the next one keeps this version.
             warn!(%error, "Could not keep the edited library in the history");
         }
         info!(library.revision = %snapshot.revision, "Library changed: {what}");
@@ -327,7 +409,7 @@ impl Keeper {
     fn publish(&self, document: Document, stamp: Option<Stamp>, what: &str) -> Arc<Snapshot> {
         let at = (self.clock)();
         let source = Source::File(self.file.path().to_owned());
-        let state = self.store(State::new(document, source, stamp, at));
+        let state = self.store(State::new(document, source, stamp, at, what));
         self.feed
             .publish(state.snapshot.revision.clone(), at, what.to_owned());
         Arc::clone(&state.snapshot)
@@ -335,24 +417,24 @@ impl Keeper {
 
     fn store(&self, state: State) -> Arc<State> {
         let state = Arc::new(state);
-        self.state.store(Arc::clone(&state));
+        let before = self.state.swap(Arc::clone(&state));
+        let _ = lock(&self.retired).replace(before);
         state
     }
 
-    /// Keeps a version that came about without an edit; one that an edit made is kept already.
-    fn keep_version(&self, snapshot: &Snapshot) -> io::Result<()> {
-        let what = match snapshot.source {
-            Source::BuiltIn => "the built-in library",
-            Source::File(_) => "changed in the file",
-        };
-        self.history
-            .ensure(&snapshot.text, what, snapshot.loaded_at)
+    /// Keeps the version in force; one that an edit made is kept already.
+    fn keep_version(&self, state: &State) -> io::Result<()> {
+        self.history.ensure(&state.snapshot, &state.what)
     }
 
-    /// Keeps what a change by hand replaced, and what it led to.
-    fn keep_versions(&self, before: &Snapshot, after: &Snapshot) -> io::Result<()> {
+    /// Keeps what a change from outside replaced, and what it led to.
+    fn keep_versions(&self, before: &State, after: &State) -> io::Result<()> {
+        // Under the lock, another process that made the change has kept it already.
         let _lock = self.directory.lock()?;
-        if before.source != Source::BuiltIn {
+        if self.history.is_newest(&after.snapshot)? {
+            return Ok(());
+        }
+        if before.snapshot.source != Source::BuiltIn && !self.history.contains(&before.snapshot)? {
             self.keep_version(before)?;
         }
         self.keep_version(after)
@@ -361,15 +443,16 @@ impl Keeper {
     fn broken_suffix(&self) -> String {
         format!("broken-{}", file_time((self.clock)()))
     }
-
-    fn writing(&self) -> MutexGuard<'_, ()> {
-        // The state is replaced whole, so a panic leaves none half done.
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
-    fn new(document: Document, source: Source, stamp: Option<Stamp>, at: Timestamp) -> Self {
+    fn new(
+        document: Document,
+        source: Source,
+        stamp: Option<Stamp>,
+        at: Timestamp,
+        what: &str,
+    ) -> Self {
         Self {
             snapshot: Arc::new(Snapshot {
                 library: document.library().clone(),
@@ -381,6 +464,7 @@ impl State {
             health: Health::Healthy,
             document: Arc::new(document),
             stamp,
+            what: what.to_owned(),
         }
     }
 
@@ -394,6 +478,11 @@ impl State {
             Health::Degraded(errors) => Err(StoreError::Broken(errors.clone())),
         }
     }
+}
+
+/// What is guarded is replaced whole, so a panic leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A time as it stands in names of files.

@@ -43,7 +43,24 @@ impl YamlStore {
     /// and nothing is written before the first edit.
     pub fn open(data_dir: &Path, config: &StoreConfig, clock: Clock) -> Result<Self, OpenError> {
         let directory = DataDirectory::open(data_dir)?;
-        let keeper = Arc::new(Keeper::open(directory, config, clock)?);
+        Self::watching(Keeper::open(directory, config, clock)?, data_dir, config)
+    }
+
+    /// The same, even where the file is broken or missing, so that an import can replace it.
+    ///
+    /// The store is degraded then, on the built-in library, and refuses everything but an import with `replace_broken`.
+    pub fn open_to_replace(
+        data_dir: &Path,
+        config: &StoreConfig,
+        clock: Clock,
+    ) -> Result<Self, OpenError> {
+        let directory = DataDirectory::open(data_dir)?;
+        let keeper = Keeper::open_to_replace(directory, config, clock)?;
+        Self::watching(keeper, data_dir, config)
+    }
+
+    fn watching(keeper: Keeper, data_dir: &Path, config: &StoreConfig) -> Result<Self, OpenError> {
+        let keeper = Arc::new(keeper);
         let every = Duration::from_secs(config.poll_seconds.max(1));
         let watch =
             Watch::start(Arc::downgrade(&keeper), every).map_err(|source| OpenError::Io {

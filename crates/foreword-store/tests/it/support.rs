@@ -98,12 +98,12 @@ pub(crate) fn as_shown(library: &Library, id: &str) -> ProfileInput {
 /// The ids, orders and switches in force in a profile, one per line; `>` marks the entries of `section_ids`.
 pub(crate) fn outline(library: &Library, id: &str) -> String {
     let profile = library.profile(id).expect("the profile exists");
-    library
+    let lines: Vec<_> = library
         .places(profile)
         .map(|place| {
             let short = profile.section_ids.contains(&place.section.id);
             format!(
-                "{}{} {}{}{}\n",
+                "{}{} {}{}{}",
                 if short { "> " } else { "" },
                 place.section.id,
                 place.order,
@@ -111,7 +111,8 @@ pub(crate) fn outline(library: &Library, id: &str) -> String {
                 if place.enabled { "" } else { " off" },
             )
         })
-        .collect()
+        .collect();
+    lines.join("\n")
 }
 
 /// The names of all variables, in file order.

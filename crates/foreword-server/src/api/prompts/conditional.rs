@@ -20,7 +20,7 @@ pub(crate) struct IfNoneMatch(Option<Tags>);
 
 impl IfNoneMatch {
     /// Whether the client has the answer with this tag.
-    pub(super) fn holds(&self, tag: Option<&str>) -> bool {
+    pub(crate) fn holds(&self, tag: Option<&str>) -> bool {
         match (&self.0, tag) {
             (Some(Tags::Any), Some(_)) => true,
             (Some(Tags::List(tags)), Some(tag)) => tags.iter().any(|known| known.value == tag),

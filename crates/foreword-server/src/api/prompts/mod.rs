@@ -18,3 +18,4 @@ pub(crate) mod texts;
 pub(crate) mod tools;
 
 pub(crate) use answer::add_library_revision;
+pub(crate) use conditional::IfNoneMatch;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::support::{TestRequest, TestResponse, TestServer};
 
 /// Two profiles, and a guide that shows whose session it is.
-pub const LIBRARY: &str = "
+pub(crate) const LIBRARY: &str = "
 global_prompt: Be kind.
 profiles:
   - id: default
@@ -33,16 +33,16 @@ workspace_guide:
   content: This is {chat_id} of {user_email}. Files are at {file_base_url}.
 ";
 
-pub fn server() -> TestServer {
+pub(crate) fn server() -> TestServer {
     TestServer::builder().library(LIBRARY).start()
 }
 
 /// A request of the revisions up to 2025-11-25.
-pub fn legacy(method: &str, params: Value) -> Value {
+pub(crate) fn legacy(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-pub fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     let client = json!({"name": "test", "version": "1"});
     legacy(
         "initialize",
@@ -51,7 +51,7 @@ pub fn initialize() -> Value {
 }
 
 /// A request of the revision 2026-07-28, which says with each request who asks.
-pub fn modern(method: &str, mut params: Value) -> Value {
+pub(crate) fn modern(method: &str, mut params: Value) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -64,13 +64,13 @@ pub fn modern(method: &str, mut params: Value) -> Value {
     legacy(method, params)
 }
 
-pub fn discover() -> Value {
+pub(crate) fn discover() -> Value {
     modern("server/discover", json!({}))
 }
 
 impl TestRequest {
     /// Sends `message` with the headers that its revision asks for.
-    pub fn message(self, message: &Value) -> Self {
+    pub(crate) fn message(self, message: &Value) -> Self {
         let request = self.json(message.clone());
         let params = &message["params"];
         if params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_null() {
@@ -88,7 +88,7 @@ impl TestRequest {
 }
 
 impl TestResponse {
-    pub fn instructions(&self) -> String {
+    pub(crate) fn instructions(&self) -> String {
         let instructions = &self.json()["result"]["instructions"];
         instructions
             .as_str()
@@ -97,7 +97,7 @@ impl TestResponse {
     }
 
     /// Status, code, stable word and message of a JSON-RPC error, and the id it answers.
-    pub fn rpc_error(&self) -> String {
+    pub(crate) fn rpc_error(&self) -> String {
         let json = self.json();
         let (id, error) = (&json["id"], &json["error"]);
         format!(

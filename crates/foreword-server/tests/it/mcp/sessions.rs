@@ -151,7 +151,7 @@ async fn strict_mode_wants_a_chat_for_the_handshake_and_for_tools() {
         let response = server.post("/mcp").message(&message).await;
         assert_eq!(
             response.rpc_error(),
-            "400 id=1 -32602 chat_id_required this server needs a chat id: send the header `x-chat-id`"
+            "400 id=1 -32602 chat_id_required this server needs a chat id: send the header `X-Chat-Id`"
         );
     }
     let call = legacy("tools/call", json!({"name": "read_me", "arguments": {}}));
@@ -160,7 +160,7 @@ async fn strict_mode_wants_a_chat_for_the_handshake_and_for_tools() {
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(
         text,
-        "this server needs a chat id: send the header `x-chat-id`"
+        "this server needs a chat id: send the header `X-Chat-Id`"
     );
 
     for message in [legacy("tools/list", json!({})), legacy("ping", json!({}))] {

@@ -1,6 +1,7 @@
 //! A server to ask, in this process, and its answers in a form that reads well in a snapshot.
 
 mod response;
+mod troubled_store;
 
 use std::{
     future::{Future, IntoFuture},
@@ -8,12 +9,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::{Router, body::Body};
+use axum::{Router, body::Body, response::Response};
 use foreword_server::{
     App, AppParts, ServerConfig,
     config::{KeyConfig, Role, Secret},
 };
-use foreword_store::{Clock, StoreConfig, YamlStore};
+use foreword_store::{Clock, Store, StoreConfig, YamlStore};
 use http::{HeaderValue, Method, Request, header};
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
@@ -22,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 pub(crate) use response::TestResponse;
+pub(crate) use troubled_store::Trouble;
+use troubled_store::TroubledStore;
 
 /// The keys of servers that were made `with_keys`.
 pub(crate) const API_KEY: &str = "test-api-key";
@@ -43,6 +46,7 @@ pub(crate) struct TestServer {
 pub(crate) struct TestServerBuilder {
     library: Option<String>,
     config: ServerConfig,
+    trouble: Option<Trouble>,
 }
 
 impl TestServer {
@@ -60,6 +64,7 @@ impl TestServer {
         TestServerBuilder {
             library: None,
             config: ServerConfig::default(),
+            trouble: None,
         }
     }
 
@@ -141,6 +146,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// With a store that has trouble.
+    pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
+        self.trouble = Some(trouble);
+        self
+    }
+
     /// With [`API_KEY`] and [`ADMIN_KEY`].
     pub(crate) fn keys(self) -> Self {
         self.key(API_KEY, Role::Api).key(ADMIN_KEY, Role::Admin)
@@ -167,8 +178,13 @@ impl TestServerBuilder {
             std::fs::write(data.path().join("system_prompts.yaml"), library).unwrap();
         }
         let store = YamlStore::open(data.path(), &StoreConfig::default(), Arc::clone(&clock));
+        let mut store: Arc<dyn Store> = Arc::new(store.unwrap());
+        if let Some(trouble) = self.trouble {
+            let inner = store;
+            store = Arc::new(TroubledStore { inner, trouble });
+        }
         let app = App::new(AppParts {
-            store: Arc::new(store.unwrap()),
+            store,
             config: self.config,
             clock,
             link_key: [7; 32],
@@ -224,6 +240,14 @@ impl TestRequest {
         *self.request.body_mut() = body.into();
         self
     }
+
+    /// Sends it, without reading the answer's body.
+    pub(crate) async fn response(self) -> Response<Body> {
+        match self.router.oneshot(self.request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
 }
 
 impl IntoFuture for TestRequest {
@@ -231,12 +255,6 @@ impl IntoFuture for TestRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = TestResponse> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let response = match self.router.oneshot(self.request).await {
-                Ok(response) => response,
-                Err(never) => match never {},
-            };
-            TestResponse::read(response).await
-        })
+        Box::pin(async move { TestResponse::read(self.response().await).await })
     }
 }

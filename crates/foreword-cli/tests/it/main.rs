@@ -1,0 +1,22 @@
+//! The `foreword` binary through its front door: what it prints, its exit code, and what it answers while it serves.
+
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "this is how `UPDATE_EXPECT=1` writes them"
+)]
+#![expect(
+    clippy::unwrap_used,
+    reason = "what the tests share is not inside of `#[test]`"
+)]
+
+mod check;
+mod configuration;
+mod documents;
+mod edits;
+mod help;
+mod prompts;
+mod serving;
+mod signals;
+mod stdio;
+mod support;
+mod traces;

@@ -1,0 +1,124 @@
+//! `foreword compose`: the same text that tiers deliver.
+
+use expect_test::expect;
+
+use crate::support::{Place, get};
+
+const LIBRARY: &str = "\
+global_prompt: Be brief, {user_email}.
+sections:
+  - {id: safety, name: Safety, type: constraints, content: Be safe.}
+profiles:
+  - id: default
+    sections:
+      - {use: safety, order: 1}
+      - {id: identity, content: You are Ada.}
+  - id: empty
+";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("data/system_prompts.yaml", LIBRARY);
+    place
+}
+
+#[test]
+fn without_a_chat_it_prints_what_the_library_gives() {
+    expect![[r#"
+        exit 0
+        --- stdout
+        Be brief, {user_email}.
+
+        You are Ada.
+
+        Be safe.
+        --- stderr
+        warning: `{user_email}` has no value in this session and stays as it is written
+    "#]]
+    .assert_eq(&place().run(&["compose"]).to_string());
+    expect![[r#"
+        exit 0
+        --- stdout
+        Be brief, {user_email}.
+        --- stderr
+        warning: `{user_email}` has no value in this session and stays as it is written
+    "#]]
+    .assert_eq(&place().run(&["compose", "--profile", "empty"]).to_string());
+}
+
+#[test]
+fn explain_shows_part_by_part_where_it_comes_from() {
+    expect![[r#"
+        profile default, revision c01f46aa812cca75: 47 bytes, about 12 tokens (bytes/4, an estimate)
+
+        FROM     ID        TYPE         FOR        BYTES  SHARE
+        global   global                 everybody  23     48.9 %
+        section  identity  custom       everybody  12     25.5 %
+        section  safety    constraints  everybody  8      17.0 %
+
+        the first 47 bytes (100.0 %) are the same for every session
+        without a value: user_email
+        warning: `{user_email}` has no value in this session and stays as it is written
+    "#]]
+    .assert_eq(&place().run(&["compose", "--explain"]).ok());
+}
+
+#[test]
+fn scripts_get_json() {
+    insta::assert_snapshot!(place().run(&["compose", "--json"]).ok());
+}
+
+#[test]
+fn with_a_chat_it_prints_exactly_what_the_server_delivers() {
+    let place = place();
+    let server = place.serve(&["--listen", "127.0.0.1:0"]);
+    // The address is part of the links in a prompt.
+    place.write(
+        "foreword.toml",
+        &format!("http.listen = \"{}\"\n", server.address()),
+    );
+    for (arguments, query) in [
+        (&["--chat", "a-chat"][..], "chat_id=a-chat"),
+        (
+            &["--chat", "A-Chat", "--email", "ada@example.com"],
+            "chat_id=a-chat&user_email=ada@example.com",
+        ),
+        (
+            &["--chat", "x", "--profile", "empty"],
+            "chat_id=x&profile_id=empty",
+        ),
+    ] {
+        let delivered = get(&server.url(&format!("/system-prompt?{query}")));
+        let arguments: Vec<&str> = ["compose"]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        assert_eq!(delivered, (200, place.run(&arguments).ok()), "{query}");
+    }
+}
+
+#[test]
+fn an_unknown_profile_or_an_impossible_chat_is_an_error() {
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: profile `nobody` does not exist; known profiles: `default`, `empty`
+    "#]]
+    .assert_eq(&place().run(&["compose", "--profile", "nobody"]).to_string());
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: profile `nobody` does not exist; known profiles: `default`, `empty`
+    "#]]
+    .assert_eq(
+        &place()
+            .run(&["compose", "--chat", "x", "--profile", "nobody"])
+            .to_string(),
+    );
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: the chat id is not valid: a chat id has no `/`, `\` or `~`
+    "#]]
+    .assert_eq(&place().run(&["compose", "--chat", "a/b"]).to_string());
+}

@@ -1,0 +1,286 @@
+//! `foreword serve`: starting, what it says, what it refuses, and a library that changes under it.
+
+use std::{fs, net::TcpListener, time::Duration};
+
+use expect_test::expect;
+
+use crate::support::{PATIENCE, Place, eventually, get};
+
+/// The seed's file, as it stands there.
+const SEED: &str = r#"profiles:
+  - id: default
+    name: Default Assistant
+    description: General-purpose AI assistant
+    is_default: true
+    sections:
+      - id: identity
+        name: Identity
+        type: persona
+        content: "You are a helpful AI assistant."
+        enabled: true
+        order: 0
+"#;
+
+#[test]
+fn with_nothing_configured_it_serves_and_says_how() {
+    let place = Place::new();
+    let mut server = place.serve(&[]);
+    server.wait_for_line("public_base_url");
+    expect![[r#"
+        Foreword 0.1.0
+          listening  http://[ADDRESS]
+          mcp        http://[ADDRESS]/mcp
+          library    built in, 5 profiles; the first edit, or `foreword init`, writes ./data/system_prompts.yaml
+          sandbox    none: prompts only, this version has no sandbox tools yet
+          warning    no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
+          warning    `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server"#]].assert_eq(&server.printed());
+    let (status, prompt) = get(&server.url("/system-prompt"));
+    assert_eq!(status, 200);
+    assert!(!prompt.is_empty());
+}
+
+#[test]
+fn without_a_command_it_serves() {
+    let place = Place::new();
+    let address = "127.0.0.1:0";
+    let ran = place.run(&["--listen", address, "--sandbox", "docker"]);
+    assert!(ran.stderr.contains("sandbox.backend"), "{ran}"); // so it got as far as `serve` does
+}
+
+#[test]
+fn the_seeds_file_is_live_within_a_second_of_being_put_there() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    place.write("data/system_prompts.yaml", SEED);
+    eventually("the new prompt", Duration::from_secs(1), || {
+        let (_, prompt) = get(&server.url("/system-prompt"));
+        prompt
+            .contains("You are a helpful AI assistant.")
+            .then_some(())
+    });
+}
+
+#[test]
+fn an_edit_from_the_shell_reaches_a_running_server() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    place.run(&["global", "set", "--content", "Be exact."]).ok();
+    eventually("the edit", PATIENCE, || {
+        let (_, prompt) = get(&server.url("/system-prompt"));
+        prompt.starts_with("Be exact.").then_some(())
+    });
+}
+
+#[test]
+fn a_file_that_breaks_while_it_serves_keeps_the_last_good_library() {
+    let place = Place::new();
+    place.write("data/system_prompts.yaml", SEED);
+    let server = place.serve(&[]);
+    place.write("data/system_prompts.yaml", "profiles: [\n");
+    eventually("degraded", PATIENCE, || {
+        let (_, ready) = get(&server.url("/readyz"));
+        ready.contains("degraded").then_some(())
+    });
+    let (status, prompt) = get(&server.url("/system-prompt"));
+    assert_eq!(status, 200);
+    assert!(prompt.contains("You are a helpful AI assistant."));
+    assert_eq!(place.read("data/system_prompts.yaml"), "profiles: [\n");
+}
+
+#[test]
+fn fault_25_it_refuses_to_serve_a_network_without_a_key() {
+    let place = Place::new();
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: listening on `0.0.0.0:0` without a key would let everybody on the network read and change the prompts; set `FOREWORD_API_KEY`, or listen on `127.0.0.1`, or start with `--allow-unauthenticated`
+    "#]].assert_eq(&place.run(&["--listen", "0.0.0.0:0"]).to_string());
+    let place = place.with("FOREWORD_API_KEY", "");
+    assert_eq!(place.run(&["--listen", "0.0.0.0:0"]).code, Some(2));
+}
+
+#[test]
+fn with_a_key_requests_without_it_are_refused() {
+    let place = Place::new().with("FOREWORD_API_KEY", "s3cret");
+    let mut server = place.serve(&[]);
+    assert_eq!(get(&server.url("/system-prompt")).0, 401);
+    let client = reqwest::blocking::Client::new();
+    let request = client
+        .get(server.url("/system-prompt"))
+        .bearer_auth("s3cret");
+    assert_eq!(request.send().unwrap().status(), 200);
+    let printed = server.printed();
+    assert!(
+        !printed.contains("no key") && !printed.contains("s3cret"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_port_in_use_is_said_so() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = Place::new().run(&["--listen", &address]).to_string();
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `[ADDRESS]` is in use by another process
+        hint: stop that one, or listen elsewhere: `--listen 127.0.0.1:0` takes a free port
+    "#]]
+    .assert_eq(&ran.replace(&address, "[ADDRESS]"));
+}
+
+#[test]
+fn a_sandbox_that_this_version_does_not_have_is_refused() {
+    for backend in ["namespace", "docker"] {
+        let ran = Place::new().run(&["--listen", "127.0.0.1:0", "--sandbox", backend]);
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.stderr.contains("has no sandboxes yet"), "{ran}");
+    }
+    let mut server = Place::new().serve(&["--sandbox", "none"]);
+    assert!(server.printed().contains("sandbox"));
+}
+
+#[test]
+fn the_start_says_it_in_at_most_fifteen_lines() {
+    let mut place = Place::new();
+    for number in 0..20 {
+        let file = format!("key-{number}");
+        place.write(&file, "secret-key\n");
+    }
+    let keys: Vec<String> = (0..20)
+        .map(|number| {
+            format!(
+                "[[auth.keys]]\nname = \"k{number}\"\nkey_file = \"key-{number}\"\nrole = \"api\""
+            )
+        })
+        .collect();
+    place.write("foreword.toml", &keys.join("\n"));
+    place = place.with("FOREWORD_PORT", "1");
+    let mut server = place.serve(&[]);
+    server.wait_for_line("more warnings");
+    let printed = server.printed();
+    assert_eq!(printed.lines().count(), 15, "{printed}");
+}
+
+#[test]
+fn json_logs_are_json_lines_with_the_request_id() {
+    let place = Place::new().with("FOREWORD_LOG__LEVEL", "debug");
+    let mut server = place.serve(&["--log-format", "json"]);
+    let client = reqwest::blocking::Client::new();
+    let request = client
+        .get(server.url("/system-prompt?additional=hidden"))
+        .header("x-request-id", "my-request");
+    request.send().unwrap();
+    let line = server.wait_for_line("my-request");
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["span"]["http.route"], "/system-prompt", "{line}");
+    let printed = server.printed();
+    assert!(!printed.contains("hidden"), "{printed}");
+    for line in printed.lines() {
+        serde_json::from_str::<serde_json::Value>(line)
+            .unwrap_or_else(|_| panic!("no JSON: {line}"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_link_key_is_for_its_owner_only_and_rotates() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    drop(place.serve(&[]));
+    let path = place.path("data/link.key");
+    let key = fs::read(&path).unwrap();
+    assert_eq!(key.len(), 32);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    place.run(&["links", "rotate"]).ok();
+    assert_ne!(fs::read(&path).unwrap(), key);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    fs::write(&path, "short").unwrap();
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `./data/link.key` is not a link key
+        hint: `foreword links rotate` makes a new one; links handed out before stop working
+    "#]]
+    .assert_eq(&place.run(&["--listen", "127.0.0.1:0"]).to_string());
+}
+
+#[test]
+fn init_writes_what_serves_and_never_overwrites() {
+    let place = Place::new();
+    expect![[r#"
+        exit 0
+        --- stdout
+        wrote  ./data/system_prompts.yaml: the library, with comments that explain it
+        wrote  foreword.toml: every setting with its default
+        next: `foreword check` looks for mistakes, `foreword` serves
+    "#]]
+    .assert_eq(&place.run(&["init"]).to_string());
+    expect![[r#"
+        exit 0
+        --- stdout
+        ./data/system_prompts.yaml: 0 errors, 0 warnings, 0 notes
+    "#]]
+    .assert_eq(&place.run(&["check"]).to_string());
+    place.write("foreword.toml", "# mine\n");
+    place.write("data/system_prompts.yaml", SEED);
+    expect![[r#"
+        exit 0
+        --- stdout
+        kept   ./data/system_prompts.yaml: it exists
+        kept   foreword.toml: it exists
+        next: `foreword check` looks for mistakes, `foreword` serves
+    "#]]
+    .assert_eq(&place.run(&["init"]).to_string());
+    assert_eq!(place.read("foreword.toml"), "# mine\n");
+    assert_eq!(place.read("data/system_prompts.yaml"), SEED);
+}
+
+#[test]
+fn doctor_says_what_works_and_the_cure_for_the_rest() {
+    let place = Place::new();
+    // A port that was free a moment ago, since the default one may be in use on this machine.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    let ran = place.run(&["doctor", "--listen", &free]).to_string();
+    expect![[r#"
+        exit 0
+        --- stdout
+        ok     configuration  no `foreword.toml`, so defaults, environment and flags
+        ok     data           `./data` will be made on first use
+        ok     library        built in, since there is no file yet; `foreword init` writes one to start from
+        note   keys           no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
+        note   url            `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server
+        ok     address        `[ADDRESS]` is free
+        note   sandbox        none: this version has no sandbox tools yet
+    "#]].assert_eq(&ran.replace(&free, "[ADDRESS]"));
+    assert!(!place.path("data").exists(), "looking made something");
+
+    place.write("data/system_prompts.yaml", "profiles: 3\n");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let place = place.with("FOREWORD_ADMIN_KEY", "admin");
+    let ran = place
+        .run(&["doctor", "--listen", &address, "--sandbox", "docker"])
+        .to_string();
+    expect![[r#"
+        exit 1
+        --- stdout
+        ok     configuration  no `foreword.toml`, so defaults, environment and flags
+        ok     data           `./data` can be written
+        error  library        `./data/system_prompts.yaml` has 1 mistake; `foreword check` shows them
+        error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
+        error  address        `[ADDRESS]`: Address already in use (os error 98); if that is not a Foreword that runs already, stop it or use `--listen`
+        error  sandbox        `sandbox.backend` is `docker`, but this version has no sandboxes yet; set `sandbox.backend` to `auto` or `none`
+    "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
+}
