@@ -108,7 +108,7 @@ impl Place {
             address: String::new(),
             directory: self.directory.path().to_owned(),
         };
-        let listening = server.wait_for_line("istening");
+        let listening = server.wait_for_line("http://127.0.0.1:");
         let from = listening.find("127.0.0.1:").unwrap();
         let address: String = listening[from..]
             .chars()
