@@ -2,7 +2,7 @@
 //!
 //! Placeholders are replaced, each part is normalised, and what is left is joined by exactly one blank line. Everything
 //! is written once, directly into the final text; offsets are corrected when a part's ends are trimmed. Values are
-//! inserted as they are and never looked at again. Deliberately absent: which parts there are ([`crate::compose`]).
+//! inserted as they are and never looked at again. Deliberately absent: which parts there are ([`crate::compose()`]).
 
 use std::ops::Range;
 

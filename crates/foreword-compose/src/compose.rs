@@ -3,7 +3,7 @@
 //! Mistakes of library or request are not errors: they become [`Diagnostic`]s beside the text, so a preview can show
 //! both. The one exception is a profile that does not exist: there is no text that would be right. The work depends on
 //! the texts that are composed, never on how many profiles the library has. Deliberately absent: how the parts become
-//! one text ([`crate::assembly`]), and what is cut where a client has no room for everything.
+//! one text (`assembly.rs`), and what is cut where a client has no room for everything.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub fn compose(library: &Library, request: &Request<'_>) -> Result<Composition, 
     Ok(composition)
 }
 
-/// A system prompt with everything there is to know about it, except its revision (see [`crate::revision`]).
+/// A system prompt with everything there is to know about it, except its revision (see [`crate::revision()`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Composition {
     /// The prompt.

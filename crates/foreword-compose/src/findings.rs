@@ -1,6 +1,6 @@
 //! Decides what is a problem of one composition, and says it.
 //!
-//! Deliberately absent: problems that a library has whatever is asked of it ([`crate::lint`]).
+//! Deliberately absent: problems that a library has whatever is asked of it ([`crate::lint()`]).
 
 use std::ops::Range;
 
