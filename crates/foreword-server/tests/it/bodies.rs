@@ -1,12 +1,17 @@
 //! What a body may be.
 
+use std::convert::Infallible;
+
+use axum::body::Body;
+use futures::stream;
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::support::{TestResponse, TestServer};
 
 const ROUTE: &str = "/api/prompts/mcp-tools";
 
-async fn post(content_type: &'static str, body: impl Into<axum::body::Body>) -> TestResponse {
+async fn post(content_type: &'static str, body: impl Into<Body>) -> TestResponse {
     let server = TestServer::new();
     let request = server.post(ROUTE).header("content-type", content_type);
     request.body(body).await
@@ -136,4 +141,36 @@ async fn whatever_answers_get_answers_head() {
             "{path}"
         );
     }
+}
+
+/// A body that arrives byte by byte, so that every character of more than one byte is cut.
+fn in_single_bytes(text: &str) -> Body {
+    let bytes = text.as_bytes().to_vec();
+    let chunks = bytes
+        .into_iter()
+        .map(|byte| Ok::<_, Infallible>(vec![byte]));
+    Body::from_stream(stream::iter(chunks))
+}
+
+#[tokio::test]
+async fn fault_28_a_character_that_is_cut_by_a_chunk_arrives_whole() {
+    let server = TestServer::new();
+    let words = "Grüße — 你好 🙂 ключ";
+
+    let body = json!({ "system_override": words }).to_string();
+    let composed = server
+        .post("/api/prompts/compose")
+        .header("content-type", "application/json")
+        .body(in_single_bytes(&body))
+        .await;
+    assert_eq!(composed.json()["system_prompt"], words);
+
+    let imported = server
+        .post("/api/prompts/import")
+        .header("content-type", "application/yaml")
+        .body(in_single_bytes(&format!("global_prompt: {words}\n")))
+        .await;
+    assert_eq!(imported.json()["written"], true);
+    let prompt = server.get("/system-prompt").await;
+    assert!(prompt.text().starts_with(words), "{}", prompt.text());
 }
