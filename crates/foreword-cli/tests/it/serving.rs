@@ -48,11 +48,12 @@ fn without_a_command_it_serves() {
 }
 
 #[test]
-fn the_seeds_file_is_live_within_a_second_of_being_put_there() {
+fn the_seeds_file_is_live_soon_after_it_is_put_there() {
     let place = Place::new();
     let server = place.serve(&[]);
     place.write("data/system_prompts.yaml", SEED);
-    eventually("the new prompt", Duration::from_secs(1), || {
+    // Within a second on a machine with nothing else to do; polling alone would take five.
+    eventually("the new prompt", Duration::from_secs(4), || {
         let (_, prompt) = get(&server.url("/system-prompt"));
         prompt
             .contains("You are a helpful AI assistant.")

