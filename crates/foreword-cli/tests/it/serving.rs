@@ -110,6 +110,7 @@ fn with_a_key_requests_without_it_are_refused() {
         .get(server.url("/system-prompt"))
         .bearer_auth("s3cret");
     assert_eq!(request.send().unwrap().status(), 200);
+    server.wait_for_line("public_base_url"); // the last line of the start
     let printed = server.printed();
     assert!(
         !printed.contains("no key") && !printed.contains("s3cret"),
@@ -139,7 +140,7 @@ fn a_sandbox_that_this_version_does_not_have_is_refused() {
         assert!(ran.stderr.contains("has no sandboxes yet"), "{ran}");
     }
     let mut server = Place::new().serve(&["--sandbox", "none"]);
-    assert!(server.printed().contains("sandbox"));
+    server.wait_for_line("sandbox ");
 }
 
 #[test]
