@@ -223,10 +223,11 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        Err(if KNOWN_METHODS.contains(&method.as_str()) {
+        let removed = method == "initialize" && speaks_2026(&context);
+        Err(if KNOWN_METHODS.contains(&method.as_str()) && !removed {
             ErrorData::invalid_params(format!("the parameters of `{method}` are not valid"), None)
         } else {
             let message = format!("unknown method `{method}`");

@@ -111,6 +111,18 @@ async fn in_the_latest_revision_an_unknown_method_is_not_found() {
 }
 
 #[tokio::test]
+async fn in_the_latest_revision_there_is_no_initialize() {
+    let response = server()
+        .post("/mcp")
+        .message(&modern("initialize", json!({})))
+        .await;
+    assert_eq!(
+        response.rpc_error(),
+        "404 id=1 -32601 - unknown method `initialize`"
+    );
+}
+
+#[tokio::test]
 async fn fault_24_whoever_takes_json_or_an_event_stream_is_served() {
     let server = server();
     let accept = |value: &'static str| {
