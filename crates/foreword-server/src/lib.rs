@@ -22,7 +22,7 @@ mod middleware;
 
 pub use app::{App, AppParts};
 pub use config::ServerConfig;
-pub use mcp::{StdioSession, serve_stdio};
+pub use mcp::{StdioError, StdioSession, serve_stdio};
 pub use router::router;
 pub use serve::serve;
 pub use session::{ChatId, Session};

@@ -14,4 +14,4 @@ mod stdio;
 pub(crate) mod tools;
 
 pub(crate) use endpoint::Endpoint;
-pub use stdio::{StdioSession, serve_stdio};
+pub use stdio::{StdioError, StdioSession, serve_stdio};

@@ -53,16 +53,44 @@ impl StdioSession {
     }
 }
 
+/// Why a client on stdin was not served.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The first thing it said was neither of the two handshakes.
+    #[error("the client did not begin with `initialize` or `server/discover`")]
+    NoHandshake,
+    /// Its handshake was answered with an error.
+    #[error("the handshake failed: {0}")]
+    Refused(String),
+    /// An answer could not be written.
+    #[error("the client cannot be answered")]
+    Unanswered(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
 /// Serves one client on `input` and `output` until it closes them or the app stops.
 pub async fn serve_stdio(
     app: App,
     session: StdioSession,
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-) -> Result<(), ServerInitializeError> {
+) -> Result<(), StdioError> {
     let stopping = app.stopping().clone();
     let handler = Handler::for_stdio(app, session);
-    let served = serve_server_with_ct(handler, (input, output), stopping).await?;
-    let _ = served.waiting().await;
-    Ok(())
+    match serve_server_with_ct(handler, (input, output), stopping).await {
+        Ok(client) => {
+            // How it ended is nobody's business any more.
+            let _ = client.waiting().await;
+            Ok(())
+        }
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+            Ok(())
+        }
+        Err(ServerInitializeError::InitializeFailed(error)) => {
+            Err(StdioError::Refused(error.message.into_owned()))
+        }
+        Err(ServerInitializeError::TransportError { error, .. }) => {
+            Err(StdioError::Unanswered(error.error))
+        }
+        Err(_) => Err(StdioError::NoHandshake),
+    }
 }

@@ -289,3 +289,39 @@ impl Expiry<Key, Kept> for Freshness {
 fn weight(text_bytes: usize) -> u32 {
     u32::try_from(text_bytes + ENTRY_OVERHEAD).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Form;
+
+    fn kept_for(degraded: bool, ttl: u64) -> Option<Duration> {
+        let key = Key {
+            library: 1,
+            subject: Subject {
+                shape: Shape::Form(Form::Neutral),
+                profile_id: None,
+                session: None,
+            },
+        };
+        let own = Own {
+            tail: "Be kind.".into(),
+            revision: String::new(),
+            profile_id: None,
+            degraded,
+        };
+        let kept = Kept {
+            head: None,
+            own: Arc::new(own),
+        };
+        let ttl = Duration::from_secs(ttl);
+        Freshness { ttl }.expire_after_create(&key, &kept, Instant::now())
+    }
+
+    #[test]
+    fn a_prompt_that_lacks_something_is_kept_for_five_seconds_at_most() {
+        assert_eq!(kept_for(false, 60), Some(Duration::from_secs(60)));
+        assert_eq!(kept_for(true, 60), Some(DEGRADED_TTL));
+        assert_eq!(kept_for(true, 1), Some(Duration::from_secs(1)));
+    }
+}

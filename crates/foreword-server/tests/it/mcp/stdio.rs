@@ -1,6 +1,7 @@
 //! MCP on stdin and stdout: the same handler for one session.
 
 use foreword_server::{StdioSession, serve_stdio};
+use insta::assert_snapshot;
 use rmcp::{
     model::ClientConfig,
     service::{ClientLifecycleMode, serve_client_with_lifecycle},
@@ -121,6 +122,33 @@ async fn who_says_all_at_once_and_hangs_up_still_gets_the_answers() {
         answers += 1;
     }
     assert_eq!(answers, 2);
+}
+
+#[tokio::test]
+async fn who_hangs_up_before_saying_anything_is_no_error() {
+    let server = server();
+    let served = serve_stdio(
+        server.app.clone(),
+        session(),
+        tokio::io::empty(),
+        tokio::io::sink(),
+    );
+    assert!(served.await.is_ok());
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_ends_it_and_says_why() {
+    let server = server();
+    let session = StdioSession {
+        profile_id: Some("nobody".to_owned()),
+        ..session()
+    };
+    let hello = std::io::Cursor::new(format!("{}\n", initialize()).into_bytes());
+    let served = serve_stdio(server.app.clone(), session, hello, tokio::io::sink());
+    assert_snapshot!(
+        served.await.unwrap_err(),
+        @"the handshake failed: profile `nobody` does not exist; known profiles: `default`, `writer`"
+    );
 }
 
 #[tokio::test]
