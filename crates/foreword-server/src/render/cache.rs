@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_prompt_that_lacks_something_is_kept_for_five_seconds_at_most() {
-        assert_eq!(kept_for(false, 60), Some(Duration::from_secs(60)));
+        assert_eq!(kept_for(false, 60), Some(Duration::from_mins(1)));
         assert_eq!(kept_for(true, 60), Some(DEGRADED_TTL));
         assert_eq!(kept_for(true, 1), Some(Duration::from_secs(1)));
     }
