@@ -127,13 +127,13 @@ async fn who_says_all_at_once_and_hangs_up_still_gets_the_answers() {
 #[tokio::test]
 async fn who_hangs_up_before_saying_anything_is_no_error() {
     let server = server();
-    let served = serve_stdio(
+    let end = serve_stdio(
         server.app.clone(),
         session(),
         tokio::io::empty(),
         tokio::io::sink(),
     );
-    assert!(served.await.is_ok());
+    assert!(end.await.is_ok());
 }
 
 #[tokio::test]
@@ -144,9 +144,9 @@ async fn a_handshake_that_fails_ends_it_and_says_why() {
         ..session()
     };
     let hello = std::io::Cursor::new(format!("{}\n", initialize()).into_bytes());
-    let served = serve_stdio(server.app.clone(), session, hello, tokio::io::sink());
+    let end = serve_stdio(server.app.clone(), session, hello, tokio::io::sink());
     assert_snapshot!(
-        served.await.unwrap_err(),
+        end.await.unwrap_err(),
         @"the handshake failed: profile `nobody` does not exist; known profiles: `default`, `writer`"
     );
 }
