@@ -22,18 +22,17 @@ pub(crate) struct Page<T> {
 /// Cuts the page out of `items` that `limit` and `cursor` ask for; `id` tells items apart.
 pub(crate) fn paginate<T>(
     items: Vec<T>,
-    limit: Option<usize>,
+    limit: Option<&str>,
     cursor: Option<&str>,
     id: impl Fn(&T) -> &str,
 ) -> Result<Page<T>, ApiError> {
-    let limit = match limit {
+    let limit = match limit.map(str::parse::<usize>) {
         None => LARGEST_PAGE,
-        Some(limit @ 1..=LARGEST_PAGE) => limit,
+        Some(Ok(limit @ 1..=LARGEST_PAGE)) => limit,
         Some(_) => {
-            return Err(refusal(
-                "invalid_query",
-                format!("the query parameter `limit` is from 1 to {LARGEST_PAGE}"),
-            ));
+            let detail =
+                format!("the query parameter `limit` is a whole number from 1 to {LARGEST_PAGE}");
+            return Err(refusal("invalid_query", detail));
         }
     };
     let total = items.len();

@@ -105,7 +105,7 @@ pub enum EditError {
     /// The id is taken.
     #[error("{kind} `{id}` exists already")]
     AlreadyExists {
-        /// `profile` or `section`.
+        /// `profile`, `section` or `inline section`.
         kind: &'static str,
         /// The id asked for.
         id: String,
@@ -130,7 +130,8 @@ pub enum EditError {
         /// The profile's id.
         id: String,
     },
-    /// The change itself is not valid.
+    /// The change itself is not valid. Pointers lead into the resulting library, those to what only the caller knows
+    /// (the text of a shared section, an order) into what the caller gave.
     #[error("the change is not valid: {}", messages(.0))]
     Invalid(Vec<Fault>),
 }
@@ -148,15 +149,6 @@ impl EditError {
             nearest: nearest(id, known).map(str::to_owned),
         }
     }
-
-    fn invalid(pointer: String, code: &'static str, message: String, hint: &str) -> Self {
-        Self::Invalid(vec![Fault {
-            pointer,
-            code,
-            message,
-            hint: Some(hint.to_owned()),
-        }])
-    }
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
@@ -171,6 +163,16 @@ fn quoted(ids: &[String]) -> String {
 fn messages(faults: &[Fault]) -> String {
     let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
     messages.join("; ")
+}
+
+/// Accepts a draft unless there are `faults`; with them come those of the library that it would be, so that a caller is
+/// told all at once.
+fn accept(draft: &LibraryDraft, mut faults: Vec<Fault>) -> Result<(), EditError> {
+    if faults.is_empty() {
+        return Ok(());
+    }
+    faults.extend(Library::new(draft.clone()).err().unwrap_or_default());
+    Err(EditError::Invalid(faults))
 }
 
 /// Where the profile `id` stands in the draft.

@@ -5,9 +5,11 @@
 //! leaves the short form only when it must: when something was asked of it that the short form cannot say, or when its
 //! place in the prompt would otherwise move.
 
-use foreword_compose::{Library, Place, Profile, Section, SectionType, library::PlaceContent};
+use foreword_compose::{
+    Fault, Library, Place, Profile, Section, SectionType, library::PlaceContent,
+};
 
-use super::{Edit, EditError, find_profile, profile_position};
+use super::{Edit, EditError, accept, find_profile, profile_position};
 
 /// One entry of a profile's sections as a caller gives it.
 ///
@@ -61,12 +63,13 @@ pub fn put_place(profile: &str, input: PlaceInput) -> Edit {
             Some(at) => places[at].order,
             None => highest_order(&profile.places),
         });
-        let place = input.to_place(library, "", order)?;
+        let mut faults = Vec::new();
+        let place = input.to_place(library, "", order, &mut faults);
         match position {
             Some(at) => places[at] = place,
             None => places.insert(profile.places.len(), place),
         }
-        Ok(())
+        Ok(faults)
     })
 }
 
@@ -78,6 +81,7 @@ pub fn patch_place(profile: &str, section: &str, patch: PlacePatch) -> Edit {
     edit_places(what, profile, move |library, _, places| {
         let at = find_place(places, &section)?;
         let place = &mut places[at];
+        let mut faults = Vec::new();
         match &mut place.content {
             PlaceContent::Inline(section) => {
                 if let Some(name) = &patch.name {
@@ -97,12 +101,13 @@ pub fn patch_place(profile: &str, section: &str, patch: PlacePatch) -> Edit {
                 patch.name.as_deref(),
                 patch.section_type,
                 patch.content.as_deref(),
-            )?,
+                &mut faults,
+            ),
         }
         place.enabled = patch.enabled.unwrap_or(place.enabled);
         place.order = patch.order.unwrap_or(place.order);
         place.priority = patch.priority.unwrap_or(place.priority);
-        Ok(())
+        Ok(faults)
     })
 }
 
@@ -130,31 +135,29 @@ pub fn remove_place(profile: &str, section: &str) -> Edit {
 pub fn order_places(profile: &str, sections: Vec<String>) -> Edit {
     let what = format!("ordered the sections of profile `{profile}`");
     edit_places(what, profile, move |_, profile, places| {
+        let mut faults = Vec::new();
         for (at, id) in sections.iter().enumerate() {
+            let pointer = format!("/sections/{at}");
             if !places.iter().any(|place| place.id() == id) {
-                return Err(order_fault(
-                    format!("/sections/{at}"),
-                    format!("profile `{}` has no section `{id}`", profile.id),
-                ));
-            }
-            if sections[..at].contains(id) {
-                return Err(order_fault(
-                    format!("/sections/{at}"),
+                let message = format!("profile `{}` has no section `{id}`", profile.id);
+                faults.push(order_fault(pointer, message));
+            } else if sections[..at].contains(id) {
+                faults.push(order_fault(
+                    pointer,
                     format!("section `{id}` is named twice"),
                 ));
             }
         }
         for place in places {
-            let position = sections.iter().position(|id| id == place.id());
-            let position = position.ok_or_else(|| {
-                order_fault(
+            match sections.iter().position(|id| id == place.id()) {
+                Some(position) => place.order = i64::try_from(position).unwrap_or(i64::MAX),
+                None => faults.push(order_fault(
                     "/sections".to_owned(),
                     format!("section `{}` is missing", place.id()),
-                )
-            })?;
-            place.order = i64::try_from(position).unwrap_or(i64::MAX);
+                )),
+            }
         }
-        Ok(())
+        Ok(faults)
     })
 }
 
@@ -165,7 +168,8 @@ impl PlaceInput {
         library: &Library,
         pointer: &str,
         order: i64,
-    ) -> Result<Place, EditError> {
+        faults: &mut Vec<Fault>,
+    ) -> Place {
         let content = if library.section(&self.id).is_some() {
             refuse_shared_text(
                 library,
@@ -174,33 +178,34 @@ impl PlaceInput {
                 self.name.as_deref(),
                 self.section_type,
                 self.content.as_deref(),
-            )?;
+                faults,
+            );
             PlaceContent::Shared(self.id.clone())
         } else {
-            let content = self.content.clone().ok_or_else(|| {
-                EditError::invalid(
-                    format!("{pointer}/content"),
-                    "missing-content",
-                    format!(
+            if self.content.is_none() {
+                faults.push(Fault {
+                    pointer: format!("{pointer}/content"),
+                    code: "missing-content",
+                    message: format!(
                         "section `{}` has no content, and no shared section has this id",
                         self.id
                     ),
-                    "give its `content`, or the id of a shared section",
-                )
-            })?;
+                    hint: Some("give its `content`, or the id of a shared section".to_owned()),
+                });
+            }
             PlaceContent::Inline(Section {
                 id: self.id.clone(),
                 name: self.name.clone().unwrap_or_else(|| self.id.clone()),
                 section_type: self.section_type.unwrap_or_default(),
-                content,
+                content: self.content.clone().unwrap_or_default(),
             })
         };
-        Ok(Place {
+        Place {
             content,
             enabled: self.enabled,
             order,
             priority: self.priority,
-        })
+        }
     }
 }
 
@@ -226,11 +231,11 @@ pub(super) fn write_places(profile: &mut Profile, mut places: Vec<Place>) {
     profile.places = places;
 }
 
-/// Changes the list of places that is in force in a profile.
+/// Changes the list of places that is in force in a profile; what `change` finds fault with is refused.
 fn edit_places(
     what: String,
     profile: &str,
-    change: impl Fn(&Library, &Profile, &mut Vec<Place>) -> Result<(), EditError>
+    change: impl Fn(&Library, &Profile, &mut Vec<Place>) -> Result<Vec<Fault>, EditError>
     + Send
     + Sync
     + 'static,
@@ -239,9 +244,9 @@ fn edit_places(
     Edit::in_place(what, move |library, draft| {
         let profile = find_profile(library, &id)?;
         let mut places = places_in_force(library, profile);
-        change(library, profile, &mut places)?;
+        let faults = change(library, profile, &mut places)?;
         write_places(&mut draft.profiles[profile_position(library, &id)?], places);
-        Ok(())
+        accept(draft, faults)
     })
 }
 
@@ -281,33 +286,44 @@ fn refuse_shared_text(
     name: Option<&str>,
     section_type: Option<SectionType>,
     content: Option<&str>,
-) -> Result<(), EditError> {
+    faults: &mut Vec<Fault>,
+) {
     let Some(shared) = library.section(id) else {
-        return Ok(());
+        return;
     };
     let section = &shared.section;
-    let differing = if content.is_some_and(|content| content != section.content) {
-        "content"
-    } else if name.is_some_and(|name| name != section.name) {
-        "name"
-    } else if section_type.is_some_and(|section_type| section_type != section.section_type) {
-        "type"
-    } else {
-        return Ok(());
-    };
-    Err(EditError::invalid(
-        format!("{pointer}/{differing}"),
-        "shared-section",
-        format!("section `{id}` is shared, so its {differing} cannot be changed in one profile"),
-        &format!("change the shared section itself, at `/api/prompts/sections/{id}`"),
-    ))
+    let differing = [
+        ("name", name.is_some_and(|name| name != section.name)),
+        (
+            "type",
+            section_type.is_some_and(|section_type| section_type != section.section_type),
+        ),
+        (
+            "content",
+            content.is_some_and(|content| content != section.content),
+        ),
+    ];
+    for (field, differs) in differing {
+        if differs {
+            faults.push(Fault {
+                pointer: format!("{pointer}/{field}"),
+                code: "shared-section",
+                message: format!(
+                    "section `{id}` is shared, so its {field} cannot be changed in one profile"
+                ),
+                hint: Some(format!(
+                    "change the shared section itself, at `/api/prompts/sections/{id}`"
+                )),
+            });
+        }
+    }
 }
 
-fn order_fault(pointer: String, message: String) -> EditError {
-    EditError::invalid(
+fn order_fault(pointer: String, message: String) -> Fault {
+    Fault {
         pointer,
-        "order-mismatch",
+        code: "order-mismatch",
         message,
-        "name every section of the profile exactly once",
-    )
+        hint: Some("name every section of the profile exactly once".to_owned()),
+    }
 }

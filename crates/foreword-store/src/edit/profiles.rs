@@ -3,7 +3,7 @@
 use foreword_compose::{Library, LibraryDraft, Profile};
 
 use super::{
-    Edit, EditError, find_profile,
+    Edit, EditError, accept, find_profile,
     places::{PlaceInput, write_places},
     profile_position,
 };
@@ -127,19 +127,13 @@ fn apply_patch(
     if let Some(tools_prompt) = patch.tools_prompt {
         profile.tools_prompt = tools_prompt;
     }
+    let mut faults = Vec::new();
     if let Some(sections) = &patch.sections {
-        let places = sections
-            .iter()
-            .enumerate()
-            .map(|(at, input)| {
-                input.to_place(
-                    library,
-                    &format!("/sections/{at}"),
-                    input.order.unwrap_or(0),
-                )
-            })
-            .collect::<Result<_, _>>()?;
-        write_places(profile, places);
+        let places = sections.iter().enumerate().map(|(at, input)| {
+            let pointer = format!("/sections/{at}");
+            input.to_place(library, &pointer, input.order.unwrap_or(0), &mut faults)
+        });
+        write_places(profile, places.collect());
     }
     let id = profile.id.clone();
     match patch.is_default {
@@ -148,7 +142,7 @@ fn apply_patch(
         Some(false) if profile.is_default => return Err(EditError::IsDefault { id }),
         _ => {}
     }
-    Ok(())
+    accept(draft, faults)
 }
 
 impl ProfileInput {

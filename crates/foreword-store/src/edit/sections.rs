@@ -1,6 +1,6 @@
 //! Edits of shared sections.
 
-use foreword_compose::{Library, Section, SectionType, SharedSection};
+use foreword_compose::{Library, Section, SectionType, SharedSection, library::PlaceContent};
 
 use super::{Edit, EditError};
 
@@ -38,6 +38,12 @@ pub fn create_section(id: &str, input: SectionInput) -> Edit {
         if library.section(&id).is_some() {
             return Err(EditError::AlreadyExists {
                 kind: "section",
+                id: id.clone(),
+            });
+        }
+        if has_inline_section(library, &id) {
+            return Err(EditError::AlreadyExists {
+                kind: "inline section",
                 id: id.clone(),
             });
         }
@@ -123,6 +129,13 @@ fn section_position(library: &Library, id: &str) -> Result<usize, EditError> {
             let known = sections.iter().map(|shared| shared.section.id.as_str());
             EditError::not_found("section", id, known)
         })
+}
+
+/// Whether a profile has a section of its own with this id, which would then mean two things.
+fn has_inline_section(library: &Library, id: &str) -> bool {
+    let profiles = &library.draft().profiles;
+    let mut places = profiles.iter().flat_map(|profile| &profile.places);
+    places.any(|place| matches!(&place.content, PlaceContent::Inline(section) if section.id == id))
 }
 
 /// The profiles that use the shared section `id`.

@@ -152,14 +152,16 @@ impl IntoResponse for Answer {
 }
 
 /// Puts the library's revision on answers that do not name the one they were made from: refusals, for the most part.
+/// Who has no key is not told when the library changes.
 pub(crate) async fn add_library_revision(
     State(app): State<App>,
     request: Request,
     next: Next,
 ) -> Response {
     let mut response = next.run(request).await;
+    let known_caller = response.status() != StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
-    if !headers.contains_key(&LIBRARY_REVISION) {
+    if known_caller && !headers.contains_key(&LIBRARY_REVISION) {
         let revision = app.store().snapshot().revision.clone();
         if let Ok(revision) = HeaderValue::try_from(revision) {
             headers.insert(LIBRARY_REVISION, revision);

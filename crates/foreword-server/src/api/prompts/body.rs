@@ -2,7 +2,9 @@
 //!
 //! A field that cannot be read counts as absent, with a fault; so whatever reads the fields goes on to the next.
 
-use foreword_compose::{Fault, SectionType};
+use std::cmp::Ordering;
+
+use foreword_compose::{Fault, SectionType, nearest};
 use serde_json::{Map, Value};
 
 use crate::operations::prompts::{Document, Proposal};
@@ -13,17 +15,28 @@ pub(super) fn read_wrapped<T>(
     wrapper: &'static Wrapper,
     read: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> Proposal<T> {
-    let mut faults = Vec::new();
-    let (item, pointer) = match body.get(wrapper.name) {
-        Some(item) => {
-            let mut outer = Fields::new(body, String::new(), &mut faults);
-            outer.value(wrapper.name);
-            outer.ignore(wrapper.beside);
-            outer.finish();
-            (item, wrapper.pointer)
-        }
-        None => (body, ""),
+    let Some(item) = body.get(wrapper.name) else {
+        return read_bare(body, read);
     };
+    let mut faults = Vec::new();
+    let mut outer = Fields::new(body, String::new(), &mut faults);
+    outer.value(wrapper.name);
+    outer.ignore(wrapper.beside);
+    outer.finish();
+    read_item(item, wrapper.pointer, faults, read)
+}
+
+/// Reads `body` with `read`.
+pub(super) fn read_bare<T>(body: &Value, read: impl FnOnce(&mut Fields<'_>) -> T) -> Proposal<T> {
+    read_item(body, "", Vec::new(), read)
+}
+
+fn read_item<T>(
+    item: &Value,
+    pointer: &'static str,
+    mut faults: Vec<Fault>,
+    read: impl FnOnce(&mut Fields<'_>) -> T,
+) -> Proposal<T> {
     let mut fields = Fields::new(item, pointer.to_owned(), &mut faults);
     let value = read(&mut fields);
     fields.finish();
@@ -59,7 +72,7 @@ impl<'a> Fields<'a> {
     /// The fields of `value`, which should be an object.
     pub(super) fn new(value: &'a Value, pointer: String, faults: &'a mut Vec<Fault>) -> Self {
         if !value.is_object() {
-            faults.push(wrong_type(&pointer, "an object", value));
+            note(faults, || wrong_type(&pointer, "an object", value));
         }
         Self {
             object: value.as_object(),
@@ -207,7 +220,7 @@ impl<'a> Fields<'a> {
         hint: Option<String>,
     ) {
         let pointer = self.pointer_to(name);
-        self.faults.push(Fault {
+        note(self.faults, || Fault {
             pointer,
             code,
             message,
@@ -233,15 +246,14 @@ impl<'a> Fields<'a> {
             if self.known.contains(&name.as_str()) || self.ignored.contains(&name.as_str()) {
                 continue;
             }
-            let hint = match nearest(name, self.known.iter().copied()) {
-                Some(nearest) => format!("did you mean `{nearest}`?"),
-                None => format!("known fields: {}", listed(self.known.iter().copied())),
-            };
-            self.faults.push(Fault {
+            note(self.faults, || Fault {
                 pointer: format!("{}/{}", self.pointer, escaped(name)),
                 code: "unknown-field",
                 message: format!("unknown field {}", shown(&Value::String(name.clone()))),
-                hint: Some(hint),
+                hint: Some(match nearest(name, self.known.iter().copied()) {
+                    Some(nearest) => format!("did you mean `{nearest}`?"),
+                    None => format!("known fields: {}", listed(self.known.iter().copied())),
+                }),
             });
         }
     }
@@ -255,8 +267,8 @@ impl<'a> Fields<'a> {
         let value = self.value(name)?;
         let read = read(value);
         if read.is_none() {
-            let fault = wrong_type(&self.pointer_to(name), expected, value);
-            self.faults.push(fault);
+            let pointer = self.pointer_to(name);
+            note(self.faults, || wrong_type(&pointer, expected, value));
         }
         read
     }
@@ -273,26 +285,45 @@ pub(super) fn read_texts<'a>(
     faults: &mut Vec<Fault>,
 ) -> impl Iterator<Item = (String, String)> + 'a {
     if !value.is_object() {
-        faults.push(wrong_type(pointer, "an object of texts", value));
+        note(faults, || wrong_type(pointer, "an object of texts", value));
     }
     let entries = value.as_object().into_iter().flatten();
     let texts = entries
         .clone()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
     let others = entries.filter(|(_, value)| !value.is_string());
-    faults.extend(others.map(|(name, value)| {
+    for (name, value) in others {
         let pointer = format!("{pointer}/{}", escaped(name));
-        wrong_type(&pointer, "a text", value)
-    }));
+        note(faults, || wrong_type(&pointer, "a text", value));
+    }
     texts
+}
+
+/// How many faults are told; what a hostile body can cause is bounded.
+const MOST_FAULTS: usize = 100;
+
+/// Adds a fault, or, once, that there are more than are told.
+pub(super) fn note(faults: &mut Vec<Fault>, fault: impl FnOnce() -> Fault) {
+    match faults.len().cmp(&MOST_FAULTS) {
+        Ordering::Less => faults.push(fault()),
+        Ordering::Equal => faults.push(Fault {
+            pointer: String::new(),
+            code: "more-faults",
+            message: format!("there are more than these {MOST_FAULTS} faults"),
+            hint: Some("mend these first".to_owned()),
+        }),
+        Ordering::Greater => {}
+    }
 }
 
 /// The fault of a value that is not what it should be.
 pub(super) fn wrong_type(pointer: &str, expected: &str, value: &Value) -> Fault {
-    let name = pointer.rsplit('/').next().unwrap_or_default();
-    let subject = match name.replace("~1", "/").replace("~0", "~") {
-        name if pointer.is_empty() => "the body".to_owned() + &name,
-        name => format!("`{name}`"),
+    let mut steps = pointer.rsplit('/').map(unescaped);
+    let (name, parent) = (steps.next().unwrap_or_default(), steps.next());
+    let subject = match parent {
+        None => "the body".to_owned(),
+        Some(parent) if name.parse::<usize>().is_ok() => format!("an entry of `{parent}`"),
+        Some(_) => format!("`{name}`"),
     };
     Fault {
         pointer: pointer.to_owned(),
@@ -330,25 +361,11 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+fn unescaped(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
-
-/// The name that was probably meant.
-fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|candidate| {
-            (
-                strsim::normalized_damerau_levenshtein(name, candidate),
-                candidate,
-            )
-        })
-        .filter(|(likeness, _)| *likeness >= LIKELY)
-        .max_by(|one, other| one.0.total_cmp(&other.0))
-        .map(|(_, candidate)| candidate)
-}
-
-/// From which likeness on a name is worth suggesting.
-const LIKELY: f64 = 0.5;

@@ -15,7 +15,7 @@ use utoipa::{
 
 use super::{
     answer::Answer,
-    body::{Fields, read_texts, wrong_type},
+    body::{Fields, note, read_texts, wrong_type},
     conditional::IfNoneMatch,
     query::NoQuery,
     tools,
@@ -295,14 +295,17 @@ fn read_context(value: &Value, pointer: &str, faults: &mut Vec<Fault>) -> Vec<St
             let texts = entries.iter().enumerate().filter_map(|(at, entry)| {
                 let text = entry.as_str().map(str::to_owned);
                 if text.is_none() {
-                    faults.push(wrong_type(&format!("{pointer}/{at}"), "a text", entry));
+                    let pointer = format!("{pointer}/{at}");
+                    note(faults, || wrong_type(&pointer, "a text", entry));
                 }
                 text
             });
             texts.collect()
         }
         other => {
-            faults.push(wrong_type(pointer, "a text or a list of texts", other));
+            note(faults, || {
+                wrong_type(pointer, "a text or a list of texts", other)
+            });
             Vec::new()
         }
     }

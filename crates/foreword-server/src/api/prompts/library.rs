@@ -109,7 +109,7 @@ pub(crate) async fn get_status(
     get, path = "/api/prompts/export", tag = "prompts",
     params(IfNoneMatch),
     responses(
-        (status = 200, description = "The library", body = String, content_type = "application/yaml"), ReadProblems,
+        (status = 200, description = "The library", body = Object, content_type = "application/yaml"), ReadProblems,
     ),
 )]
 pub(crate) async fn export_library(
@@ -130,7 +130,7 @@ pub(crate) async fn export_library(
 #[utoipa::path(
     post, path = "/api/prompts/import", tag = "prompts",
     params(ImportQuery),
-    request_body(content = String, content_type = "application/yaml", description = "The library as YAML"),
+    request_body(content = Object, content_type = "application/yaml", description = "The library as YAML"),
     responses((status = 200, description = "What was, or would be, changed", body = LibraryImport), WriteProblems),
     security(("admin_key" = []), ("admin_key_header" = [])),
 )]

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     answer::Answer,
-    body::{Fields, Wrapper, read_wrapped, wrong_type},
+    body::{Fields, Wrapper, note, read_bare, read_wrapped, wrong_type},
     conditional::IfMatch,
     profiles::{ProfileAnswer, answer},
     query::NoQuery,
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PromptSection {
     /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`; unique in its profile.
-    #[schema(example = "identity")]
+    #[schema(example = "identity", pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     id: String,
     /// What people call it; the id by default.
     name: String,
@@ -158,7 +158,7 @@ pub(crate) async fn order_places(
     IfMatch(precondition): IfMatch,
     Json(body): Json<Value>,
 ) -> Result<Answer, ApiError> {
-    let proposal = read_wrapped(&body, &ORDER, |fields| {
+    let proposal = read_bare(&body, |fields| {
         fields.require("sections", "the ids of all sections of the profile");
         fields.list("sections", read_id).unwrap_or_default()
     });
@@ -169,12 +169,6 @@ pub(crate) async fn order_places(
 const SECTION: Wrapper = Wrapper {
     name: "section",
     pointer: "/section",
-    beside: &[],
-};
-
-const ORDER: Wrapper = Wrapper {
-    name: "order",
-    pointer: "/order",
     beside: &[],
 };
 
@@ -217,7 +211,7 @@ fn read_patch(fields: &mut Fields<'_>, id: &str) -> PlacePatch {
 
 fn read_id(entry: &Value, pointer: &str, faults: &mut Vec<Fault>) -> String {
     if entry.as_str().is_none() {
-        faults.push(wrong_type(pointer, "the id of a section", entry));
+        note(faults, || wrong_type(pointer, "the id of a section", entry));
     }
     entry.as_str().unwrap_or_default().to_owned()
 }

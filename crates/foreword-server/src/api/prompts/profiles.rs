@@ -74,6 +74,7 @@ pub(crate) struct ProfileList {
 }))]
 pub(crate) struct PromptProfile {
     /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`; compared exactly.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     id: String,
     /// What people call it; the id by default.
     name: String,
@@ -103,8 +104,8 @@ pub(crate) struct ProfileAnswer {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListProfilesQuery {
     /// How many at most; 1,000 by default, and at most.
-    #[param(minimum = 1, maximum = 1000)]
-    limit: Option<usize>,
+    #[param(value_type = Option<usize>, minimum = 1, maximum = 1000)]
+    limit: Option<String>,
     /// `next_cursor` of the page before.
     cursor: Option<String>,
 }
@@ -125,9 +126,12 @@ pub(crate) async fn list_profiles(
         items,
         total,
         next_cursor,
-    } = paginate(profiles, query.limit, query.cursor.as_deref(), |profile| {
-        &profile.id
-    })?;
+    } = paginate(
+        profiles,
+        query.limit.as_deref(),
+        query.cursor.as_deref(),
+        |profile| &profile.id,
+    )?;
     let list = ProfileList {
         profiles: items.into_iter().map(Into::into).collect(),
         total,

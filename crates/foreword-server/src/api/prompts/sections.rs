@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LibrarySection {
     /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`; compared exactly.
-    #[schema(example = "safety")]
+    #[schema(example = "safety", pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     id: String,
     /// What people call it; the id by default.
     name: String,

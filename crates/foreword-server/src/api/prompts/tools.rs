@@ -12,7 +12,7 @@ use utoipa::{
 
 use super::{
     answer::Answer,
-    body::{Fields, wrong_type},
+    body::{Fields, note, wrong_type},
     conditional::IfNoneMatch,
     query::NoQuery,
 };
@@ -31,7 +31,7 @@ pub(crate) struct ToolsPromptAnswer {
     mcp_tools_prompt: String,
     /// How many tools there are, before any cut.
     tools_count: usize,
-    /// The servers, sorted by name.
+    /// The servers, sorted by name; tools of a posted list need not have one.
     servers: Vec<ToolsServer>,
 }
 
@@ -105,7 +105,7 @@ const NOT_SHOWN: &[&str] = &[
 /// Reads a list of tools, grouped by the servers that they name.
 pub(super) fn read_tools(value: &Value, pointer: &str, faults: &mut Vec<Fault>) -> Vec<ToolServer> {
     let Some(entries) = value.as_array() else {
-        faults.push(wrong_type(pointer, "a list of tools", value));
+        note(faults, || wrong_type(pointer, "a list of tools", value));
         return Vec::new();
     };
     let mut servers: IndexMap<String, Vec<Tool>> = IndexMap::new();
@@ -162,6 +162,7 @@ impl From<DescribedTools> for ToolsPromptAnswer {
         let DescribedTools { prompt, servers } = described;
         let servers = servers
             .into_iter()
+            .filter(|(name, _)| !name.is_empty())
             .map(|(name, tools)| ToolsServer { name, tools });
         Self {
             mcp_tools_prompt: prompt.text,

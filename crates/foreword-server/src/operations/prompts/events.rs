@@ -92,22 +92,21 @@ impl Follower {
 
     /// Queues what came after `position`, or that it is not known what did.
     fn resume(&mut self, position: &str, recent: &[Arc<Change>]) {
+        let told = recent
+            .iter()
+            .find(|change| Position::of(change).to_string() == position);
+        if let Some(change) = told {
+            self.told = change.id;
+            self.catch_up(recent);
+            return;
+        }
         let now = Position {
             id: self.told,
             revision: self.store.snapshot().revision.clone(),
         };
-        if position.ends_with(&now.revision) {
-            return;
-        }
-        let told = recent
-            .iter()
-            .find(|change| Position::of(change).to_string() == position);
-        match told {
-            Some(change) => {
-                self.told = change.id;
-                self.catch_up(recent);
-            }
-            None => self.pending.push_back(LibraryEvent::Missed(now)),
+        // Of another process, perhaps, but the library is what it was then.
+        if !position.ends_with(&now.revision) {
+            self.pending.push_back(LibraryEvent::Missed(now));
         }
     }
 

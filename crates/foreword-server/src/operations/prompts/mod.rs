@@ -104,16 +104,16 @@ fn all_faults(edit: &Edit, library: &Library, scope: Scope, document: Document) 
         Err(other) => return other,
     };
     let Document { item, mut faults } = document;
-    for fault in further {
-        let fault = scope.translate(fault, item);
-        // A value that could not be read was replaced by a default, about which there is nothing to say.
-        let known = faults
-            .iter()
-            .any(|known| is_within(&fault.pointer, &known.pointer));
-        if !known {
-            faults.push(fault);
-        }
-    }
+    // A value that could not be read was replaced by a default, about which there is nothing to say.
+    let further: Vec<Fault> = further
+        .into_iter()
+        .map(|fault| scope.translate(fault, item))
+        .filter(|fault| {
+            let unreadable = |known: &Fault| is_within(&fault.pointer, &known.pointer);
+            !faults.iter().any(unreadable)
+        })
+        .collect();
+    faults.extend(further);
     EditError::Invalid(faults)
 }
 

@@ -252,14 +252,14 @@ async fn every_fault_of_a_request_is_told() {
     assert_snapshot!(server.post("/api/prompts/compose").json(body).await.summary(), @r#"
     422 invalid: the request has 9 faults, see `errors`
       "/chat_id" `chat_id` must be a text or null, not `7`
-      "/additional_context/1" `1` must be a text, not `1`
+      "/additional_context/1" an entry of `additional_context` must be a text, not `1`
       "/variables/company" `company` must be a text, not `7`
       "/tools/0/name" `name` is missing; give a text
       "/tools/0/description" `description` must be a text or null, not `3`
       "/tools/0/input_schema" `inputSchema` and `input_schema` say the same thing; leave one of them out
-      "/tools/1" `1` must be an object, not `"x"`
+      "/tools/1" an entry of `tools` must be an object, not `"x"`
       "/library" `library` must be a text or null, not a list
-      "/profile" unknown field `profile`; did you mean `profile_id`?
+      "/profile" unknown field `profile`; known fields: `profile_id`, `chat_id`, `user_email`, `user_name`, `additional_context`, `system_override`, `variables`, `tools`, `library`
     "#);
     assert_snapshot!(server.get("/api/prompts/compose?chat_id=a/b").await.summary(), @r"400 invalid_chat_id: the chat id is not valid: a chat id has no `/`, `\` or `~`");
     assert_snapshot!(server.get("/api/prompts/compose?user_email=nobody").await.summary(), @"400 invalid_user_email: the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces and no line breaks");

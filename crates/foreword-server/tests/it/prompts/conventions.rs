@@ -11,7 +11,7 @@ use crate::support::TestServer;
 async fn an_unknown_query_parameter_is_refused_with_the_nearest_known_one() {
     let server = server();
     assert_snapshot!(server.get("/api/prompts/compose?profil_id=x").await.summary(), @"400 invalid_query: the query parameter `profil_id` is not valid: unknown field `profil_id`, expected one of `profile_id`, `chat_id`, `user_email`, `user_name`, `additional_context`, `system_override`; did you mean `profile_id`?");
-    assert_snapshot!(server.get("/api/prompts/global?verbose=1").await.summary(), @"400 invalid_query: the query parameter `verbose` is not valid: unknown field `verbose`, there are no fields");
+    assert_snapshot!(server.get("/api/prompts/global?verbose=1").await.summary(), @"400 invalid_query: this route takes no query parameters, so `verbose` has no meaning here");
     assert_snapshot!(server.post("/api/prompts/import?dryrun=true").header("content-type", "text/yaml").await.summary(), @"400 invalid_query: the query parameter `dryrun` is not valid: unknown field `dryrun`, expected `dry_run` or `replace_broken`; did you mean `dry_run`?");
     let edit = server
         .post("/api/prompts/global/update?force=1")
@@ -182,12 +182,9 @@ async fn every_answer_names_the_revision_of_the_library() {
         "compose?x=1",
         "global",
         "export",
-        "nothing-here",
     ] {
         let response = server.get(&format!("/api/prompts/{path}")).await;
-        if path != "nothing-here" {
-            assert_eq!(response.header("x-library-revision"), revision, "{path}");
-        }
+        assert_eq!(response.header("x-library-revision"), revision, "{path}");
     }
     let edited = server
         .post("/api/prompts/global/update")
@@ -196,6 +193,14 @@ async fn every_answer_names_the_revision_of_the_library() {
     let now = server.get("/api/prompts/status").await.json()["revision"].clone();
     assert_ne!(now, revision);
     assert_eq!(edited.header("x-library-revision"), now);
+}
+
+#[tokio::test]
+async fn who_has_no_key_is_not_told_when_the_library_changes() {
+    let server = TestServer::builder().keys().library(LIBRARY).start();
+    let response = server.get("/api/prompts/global").await;
+    assert_eq!(response.status, 401);
+    assert_eq!(response.header("x-library-revision"), "");
 }
 
 #[tokio::test]

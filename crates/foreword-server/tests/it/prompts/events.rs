@@ -103,6 +103,20 @@ async fn who_comes_back_is_told_what_was_missed() {
 }
 
 #[tokio::test]
+async fn who_missed_an_edit_and_its_undo_is_told_of_both() {
+    let server = server();
+    edit(&server, "One.").await;
+    let mut follower = Follower::new(&server, None).await;
+    edit(&server, "Two.").await;
+    let second = follower.next().await.unwrap();
+    edit(&server, "Three.").await;
+    server.post("/api/prompts/undo").await;
+    let mut follower = Follower::new(&server, Some(field(&second, "id"))).await;
+    assert!(field(&follower.next().await.unwrap(), "id").starts_with("3-"));
+    assert!(field(&follower.next().await.unwrap(), "id").starts_with("4-"));
+}
+
+#[tokio::test]
 async fn who_missed_more_than_is_remembered_is_told_to_read_again() {
     let server = server();
     edit(&server, "One.").await;

@@ -244,10 +244,13 @@ async fn an_order_names_each_section_once() {
       "/sections" section `tone` is missing; name every section of the profile exactly once
     422 invalid: section `tone` is named twice; name every section of the profile exactly once
       "/sections/3" section `tone` is named twice; name every section of the profile exactly once
-    422 invalid: profile `default` has no section `tune`; name every section of the profile exactly once
+    422 invalid: the request has 2 faults, see `errors`
       "/sections/2" profile `default` has no section `tune`; name every section of the profile exactly once
-    422 invalid: `1` must be the id of a section, not `7`
-      "/sections/1" `1` must be the id of a section, not `7`
+      "/sections" section `tone` is missing; name every section of the profile exactly once
+    422 invalid: the request has 3 faults, see `errors`
+      "/sections/1" an entry of `sections` must be the id of a section, not `7`
+      "/sections" section `safety` is missing; name every section of the profile exactly once
+      "/sections" section `tone` is missing; name every section of the profile exactly once
     422 invalid: the request has 2 faults, see `errors`
       "/sections" `sections` is missing; give the ids of all sections of the profile
       "/section" unknown field `section`; did you mean `sections`?

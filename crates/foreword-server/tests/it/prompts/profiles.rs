@@ -73,8 +73,8 @@ async fn a_page_must_be_asked_for_with_sense() {
             assert_eq!(response.status, 400, "{query}: {}", response.summary());
         }
     }
-    assert_snapshot!(server.get("/api/prompts/profiles?limit=0").await.summary(), @"400 invalid_query: the query parameter `limit` is from 1 to 1000");
-    assert_snapshot!(server.get("/api/prompts/profiles?limit=ten").await.summary(), @"400 invalid_query: the query parameter `limit` is not valid: invalid digit found in string");
+    assert_snapshot!(server.get("/api/prompts/profiles?limit=0").await.summary(), @"400 invalid_query: the query parameter `limit` is a whole number from 1 to 1000");
+    assert_snapshot!(server.get("/api/prompts/profiles?limit=ten").await.summary(), @"400 invalid_query: the query parameter `limit` is a whole number from 1 to 1000");
     assert_snapshot!(server.get("/api/prompts/profiles?cursor=bm9ib2R5").await.summary(), @"400 invalid_cursor: the cursor leads nowhere; start again without it");
 }
 
@@ -250,7 +250,7 @@ async fn fault_39_every_fault_of_a_profile_is_told_and_nothing_is_stored() {
         .json(body.clone())
         .await;
     assert_snapshot!(response.summary(), @r#"
-    422 invalid: the request has 10 faults, see `errors`
+    422 invalid: the request has 14 faults, see `errors`
       "/name" `name` must be a text, not `7`
       "/is_default" `is_default` must be true or false, not `"yes"`
       "/sections/0/type" unknown section type `personna`; did you mean `persona`?
@@ -258,9 +258,13 @@ async fn fault_39_every_fault_of_a_profile_is_told_and_nothing_is_stored() {
       "/sections/0/enabled" `enabled` must be true or false, not `"no"`
       "/sections/0/order" `order` must be a whole number, not `1.5`
       "/sections/2/id" `id` is missing; give a text
-      "/sections/3" `3` must be an object, not `"identity"`
+      "/sections/3" an entry of `sections` must be an object, not `"identity"`
       "/sections/6/ordr" unknown field `ordr`; did you mean `order`?
       "/colour" unknown field `colour`; known fields: `id`, `name`, `description`, `is_default`, `tools_prompt`, `sections`
+      "/sections/4/content" section `empty` has no content, and no shared section has this id; give its `content`, or the id of a shared section
+      "/sections/5/content" section `safety` is shared, so its content cannot be changed in one profile; change the shared section itself, at `/api/prompts/sections/safety`
+      "/id" `no good` cannot be an id; use a letter or digit, then letters, digits, `.`, `_` and `-`, at most 64 in all
+      "/sections/1/id" section `a` stands in this profile more than once; keep one of the places
     "#);
     let wrapped = server
         .post("/api/prompts/profiles")
@@ -272,7 +276,7 @@ async fn fault_39_every_fault_of_a_profile_is_told_and_nothing_is_stored() {
         .iter()
         .map(|fault| fault["pointer"].as_str().unwrap().to_owned())
         .collect();
-    assert_snapshot!(pointers.join(" "), @"/extra /profile/name /profile/is_default /profile/sections/0/type /profile/sections/0/content /profile/sections/0/enabled /profile/sections/0/order /profile/sections/2/id /profile/sections/3 /profile/sections/6/ordr /profile/colour");
+    assert_snapshot!(pointers.join(" "), @"/extra /profile/name /profile/is_default /profile/sections/0/type /profile/sections/0/content /profile/sections/0/enabled /profile/sections/0/order /profile/sections/2/id /profile/sections/3 /profile/sections/6/ordr /profile/colour /profile/sections/4/content /profile/sections/5/content /profile/id /profile/sections/1/id");
     assert_eq!(server.file(), LIBRARY);
 }
 

@@ -158,10 +158,7 @@ async fn the_id_of_a_section_can_be_taken_only_once() {
         .post("/api/prompts/sections")
         .json(json!({"id": "role", "content": "x"}))
         .await;
-    assert_snapshot!(inline.summary(), @r#"
-    422 invalid: section id `role` is taken by the shared section `/sections/2`; write `use` instead of `id` to use the shared section, or choose another id
-      "" section id `role` is taken by the shared section `/sections/2`; write `use` instead of `id` to use the shared section, or choose another id
-    "#);
+    assert_snapshot!(inline.summary(), @"409 already_exists: inline section `role` exists already");
     assert_eq!(server.file(), LIBRARY);
 }
 

@@ -60,12 +60,7 @@ async fn tools_need_no_server() {
     {
       "mcp_tools_prompt": "## Tools\n\nYou can call the following tools, each by the name in front of it.\n\n- `search`",
       "tools_count": 1,
-      "servers": [
-        {
-          "name": "",
-          "tools": 1
-        }
-      ]
+      "servers": []
     }
     "###);
 }
@@ -95,7 +90,7 @@ async fn every_fault_of_a_list_is_told() {
     422 invalid: the request has 5 faults, see `errors`
       "/tools/0/name" `name` is missing; give a text
       "/tools/0/nam" unknown field `nam`; did you mean `name`?
-      "/tools/1" `1` must be an object, not `3`
+      "/tools/1" an entry of `tools` must be an object, not `3`
       "/tools/2/server_name" `server` and `server_name` say the same thing; leave one of them out
       "/tool" unknown field `tool`; did you mean `tools`?
     "#);
@@ -107,4 +102,14 @@ async fn every_fault_of_a_list_is_told() {
     422 invalid: `tools` must be a list of tools, not an object
       "/tools" `tools` must be a list of tools, not an object
     "#);
+}
+
+#[tokio::test]
+async fn of_a_great_many_faults_the_first_hundred_are_told() {
+    let server = server();
+    let body = json!({"tools": vec![1; 100_000]});
+    let response = server.post("/api/prompts/mcp-tools").json(body).await;
+    let faults = response.json()["errors"].as_array().unwrap().clone();
+    assert_eq!(faults.len(), 101);
+    assert_snapshot!(faults[100]["detail"].as_str().unwrap(), @"there are more than these 100 faults; mend these first");
 }

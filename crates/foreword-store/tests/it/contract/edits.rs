@@ -264,12 +264,23 @@ pub(crate) async fn ordering_names_every_section_once(open: impl Fn() -> Arc<dyn
             &["safety", "style", "identity"][..],
             "section `tone` is missing",
         ),
-        (&["tone", "tone"], "section `tone` is named twice"),
-        (&["ton"], "profile `developer` has no section `ton`"),
+        (
+            &["safety", "style", "identity", "tone", "tone"],
+            "section `tone` is named twice",
+        ),
+        (
+            &["safety", "style", "identity", "tone", "ton"],
+            "profile `developer` has no section `ton`",
+        ),
     ] {
         let error = refusal(&store, order(ids)).await;
         assert_eq!(only_fault(&error).message, message);
     }
+    let error = refusal(&store, order(&["tone", "tone", "ton"])).await;
+    let EditError::Invalid(faults) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(faults.len(), 5, "each fault is told: {faults:?}");
     let edit = order(&["tone", "style", "identity", "safety"]);
     let snapshot = store.edit(edit).await.unwrap();
     insta::assert_snapshot!(outline(&snapshot.library, "developer"), @r"
