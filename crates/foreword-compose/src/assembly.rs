@@ -78,7 +78,7 @@ struct Assembly<'a> {
     request: &'a Request<'a>,
     text: String,
     parts: Vec<Part>,
-    /// Where the first session or request value went in.
+    /// Where the first session or request value went in, or would have gone in another session.
     unstable_from: Option<usize>,
     unresolved: Vec<String>,
     diagnostics: Vec<Diagnostic>,
@@ -114,7 +114,7 @@ impl<'a> Assembly<'a> {
         unify_line_ends(&mut self.text, start, &mut marks);
         if !trim(&mut self.text, start, &mut marks) {
             self.text.truncate(end_of_previous);
-            if marks.first_value.is_some() {
+            if marks.varies {
                 // With another value there would be a part here.
                 self.unstable_from.get_or_insert(end_of_previous);
             }
@@ -124,7 +124,7 @@ impl<'a> Assembly<'a> {
             }
             return;
         }
-        let varies = piece.source == PartSource::Context || marks.first_value.is_some();
+        let varies = piece.source == PartSource::Context || marks.varies;
         self.note_marks(piece, start, marks);
         self.parts.push(Part {
             source: piece.source,
@@ -159,14 +159,17 @@ impl<'a> Assembly<'a> {
                     meaning: Value::Varying(value),
                 } => {
                     self.text.push_str(value);
+                    marks.varies = true;
                     let range = start..self.text.len();
-                    marks.first_value.get_or_insert((written, range));
+                    marks.first_varying.get_or_insert((written, range));
                 }
                 Segment::Placeholder {
                     written,
                     meaning: Value::Missing(name),
                 } => {
                     self.text.push_str(written);
+                    let range = start..self.text.len();
+                    marks.first_varying.get_or_insert((written, range));
                     let known = self.unresolved.iter().any(|seen| seen == name.as_str());
                     if !known {
                         self.unresolved.push(name.as_str().to_owned());
@@ -186,7 +189,7 @@ impl<'a> Assembly<'a> {
         }
         if piece.source == PartSource::Context {
             self.unstable_from.get_or_insert(start);
-        } else if let Some((written, range)) = marks.first_value {
+        } else if let Some((written, range)) = marks.first_varying {
             self.unstable_from.get_or_insert(range.start);
             self.diagnostics
                 .push(findings::unstable_prefix(piece.id, written, range));
@@ -236,8 +239,10 @@ fn look_up<'a>(name: &str, library: &'a Library, request: &'a Request<'a>) -> Op
 /// Places in a part that are of interest once the part is trimmed.
 #[derive(Default)]
 struct Marks<'a> {
-    /// The first placeholder with a session or request value, and where the value went.
-    first_value: Option<(&'a str, Range<usize>)>,
+    /// Whether a session or request value went in.
+    varies: bool,
+    /// The first placeholder of a session or request, and what stands for it: a value, or, without one, itself.
+    first_varying: Option<(&'a str, Range<usize>)>,
     /// Session names without a value that appeared here for the first time.
     missing: Vec<(SessionName, Range<usize>)>,
 }
@@ -245,7 +250,7 @@ struct Marks<'a> {
 impl Marks<'_> {
     /// Follows the text to where its bytes went.
     fn move_by(&mut self, new_offset: impl Fn(usize) -> usize) {
-        let ranges = self.first_value.iter_mut().map(|(_, range)| range);
+        let ranges = self.first_varying.iter_mut().map(|(_, range)| range);
         for range in ranges.chain(self.missing.iter_mut().map(|(_, range)| range)) {
             *range = new_offset(range.start)..new_offset(range.end);
         }

@@ -34,6 +34,7 @@ fn without_a_chat_it_prints_what_the_library_gives() {
         Be safe.
         --- stderr
         warning: `{user_email}` has no value in this session and stays as it is written
+        warning: `{user_email}` in `global` makes the prompt differ between sessions from byte 10 on
     "#]]
     .assert_eq(&place().run(&["compose"]).to_string());
     expect![[r#"
@@ -42,6 +43,7 @@ fn without_a_chat_it_prints_what_the_library_gives() {
         Be brief, {user_email}.
         --- stderr
         warning: `{user_email}` has no value in this session and stays as it is written
+        warning: `{user_email}` in `global` makes the prompt differ between sessions from byte 10 on
     "#]]
     .assert_eq(&place().run(&["compose", "--profile", "empty"]).to_string());
 }
@@ -56,9 +58,10 @@ fn explain_shows_part_by_part_where_it_comes_from() {
         section  identity  custom       everybody  12     25.5 %
         section  safety    constraints  everybody  8      17.0 %
 
-        the first 47 bytes (100.0 %) are the same for every session
+        the first 10 bytes (21.3 %) are the same for every session
         without a value: user_email
         warning: `{user_email}` has no value in this session and stays as it is written
+        warning: `{user_email}` in `global` makes the prompt differ between sessions from byte 10 on
     "#]]
     .assert_eq(&place().run(&["compose", "--explain"]).ok());
 }

@@ -147,14 +147,16 @@ fn a_name_without_a_value_stays_and_is_reported_once_in_order_of_appearance() {
             ---
             0..17 section a Session: {date} c-1 {date}
             19..53 section b Static: {readme_path} {archive_url} {date}
-            stable: 7
+            stable: 0
             unresolved: date, archive_url
             warning unresolved-placeholder a 0..6: `{date}` has no value in this session and stays as it is written
               hint: give the request a value for `date`, or write `\{date}` if the braces are meant as text
-            warning unstable-prefix a 7..10: `{chat_id}` in `a` makes the prompt differ between sessions from byte 7 on
+            warning unstable-prefix a 0..6: `{date}` in `a` makes the prompt differ between sessions from byte 0 on
               hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
             warning unresolved-placeholder b 33..46: `{archive_url}` has no value in this session and stays as it is written
               hint: give the request a value for `archive_url`, or write `\{archive_url}` if the braces are meant as text
+            warning unstable-prefix b 33..46: `{archive_url}` in `b` makes the prompt differ between sessions from byte 33 on
+              hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
         "#]],
     );
 }

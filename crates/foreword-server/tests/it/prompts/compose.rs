@@ -45,7 +45,7 @@ async fn a_preview_explains_the_prompt_part_by_part() {
           "stability": "session"
         }
       ],
-      "stable_prefix": 79,
+      "stable_prefix": 67,
       "tokens": {
         "estimate": 22,
         "method": "bytes/4"
@@ -62,6 +62,15 @@ async fn a_preview_explains_the_prompt_part_by_part() {
           "end": 76,
           "message": "`{chat_id}` has no value in this session and stays as it is written",
           "hint": "give the request a value for `chat_id`, or write `\\{chat_id}` if the braces are meant as text"
+        },
+        {
+          "code": "unstable-prefix",
+          "severity": "warning",
+          "part": "role",
+          "start": 67,
+          "end": 76,
+          "message": "`{chat_id}` in `role` makes the prompt differ between sessions from byte 67 on",
+          "hint": "move it to the workspace guide, which comes last, so that providers can cache what stands before it"
         }
       ]
     }
