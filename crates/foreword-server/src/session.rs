@@ -32,7 +32,7 @@ impl Session {
     /// The e-mail address that may stand in this chat's prompt and choose its skills: none in a shared chat, whose
     /// prompt others read too.
     #[must_use]
-    pub fn prompt_email(&self) -> Option<&str> {
-        self.user_email.as_deref().filter(|_| !self.shared)
+    pub fn prompt_email(&self) -> Option<&Arc<str>> {
+        self.user_email.as_ref().filter(|_| !self.shared)
     }
 }

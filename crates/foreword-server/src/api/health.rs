@@ -55,6 +55,8 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
     ),
 )]
 pub(crate) async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
+    let cache = app.renderer().cache_usage().await;
+    app.metrics().cache_size(cache.bytes, cache.entries);
     (
         [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)],
         app.metrics().encode(),

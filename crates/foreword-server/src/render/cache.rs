@@ -14,7 +14,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use foreword_store::Snapshot;
-use moka::{Expiry, future::Cache as Moka};
+use moka::{Expiry, future::Cache as Moka, policy::EvictionPolicy};
 
 use crate::{config::RenderConfig, session::ChatId};
 
@@ -34,6 +34,9 @@ const ENTRY_OVERHEAD: usize = 768;
 const SMALLEST_HEAD: usize = 512;
 
 /// The prompts that were rendered lately.
+///
+/// What was used last stays, not what was used most: the prompts of a library before the last change are never asked for
+/// again, however popular they were.
 pub(super) struct Cache {
     prompts: Moka<Key, Kept>,
     heads: Moka<HeadKey, Head>,
@@ -58,10 +61,12 @@ impl Cache {
             .max_capacity(config.cache_bytes - for_heads)
             .weigher(|key: &Key, kept: &Kept| weight(key.text_bytes() + kept.own.tail.len()))
             .expire_after(Freshness { ttl: config.ttl() })
+            .eviction_policy(EvictionPolicy::lru())
             .build();
         let heads = Moka::builder()
             .max_capacity(for_heads)
             .weigher(|_: &HeadKey, head: &Head| weight(head.len()))
+            .eviction_policy(EvictionPolicy::lru())
             .build();
         Self {
             prompts,
@@ -82,41 +87,35 @@ impl Cache {
             library: self.generation(snapshot),
             subject,
         };
-        // Holds the head until it is handed out, even where it does not fit into the cache.
-        let mut made = None;
-        let rendered = async {
-            let rendering = render(&key.subject)?;
-            let head = self.head(&key, rendering.head()).await;
-            Ok(Kept::new(rendering, made.insert(head)))
-        };
-        let entry = self
-            .prompts
-            .entry_by_ref(&key)
-            .or_try_insert_with(rendered)
-            .await
-            .map_err(|error: Arc<RenderError>| RenderError::clone(&error))?;
-        let fresh = entry.is_fresh();
-        if let Some(prompt) = entry.into_value().prompt() {
-            return Ok(Found { prompt, fresh });
+        loop {
+            // Holds the head until it is handed out, even if it is evicted at once.
+            let mut made = None;
+            let rendered = async {
+                let rendering = render(&key.subject)?;
+                let head = self.head(&key, rendering.head()).await;
+                Ok(Kept::new(rendering, made.insert(head)))
+            };
+            let entry = self
+                .prompts
+                .entry_by_ref(&key)
+                .or_try_insert_with(rendered)
+                .await
+                .map_err(|error: Arc<RenderError>| RenderError::clone(&error))?;
+            let fresh = entry.is_fresh();
+            if let Some(prompt) = entry.into_value().prompt() {
+                return Ok(Found { prompt, fresh });
+            }
+            // The head was evicted since; whoever comes first makes the entry anew, and the others wait for it.
+            self.prompts.invalidate(&key).await;
         }
-        // The head was evicted since.
-        self.prompts.invalidate(&key).await;
-        let rendering = render(&key.subject)?;
-        let prompt = SessionPrompt {
-            head: Head::new(rendering.head().into()),
-            own: Arc::new(rendering.into_own()),
-        };
-        Ok(Found {
-            prompt,
-            fresh: true,
-        })
     }
 
     /// Drops the prompts of one chat, or all.
     pub(super) async fn forget(&self, chat_id: Option<&ChatId>) {
         let Some(chat_id) = chat_id else {
             self.prompts.invalidate_all();
-            return;
+            self.heads.invalidate_all();
+            return self.settle().await;
         };
         for (key, _) in &self.prompts {
             if key.is_of(chat_id) {
@@ -159,7 +158,10 @@ impl Cache {
         head
     }
 
-    /// Counts the libraries seen, so that a key never meets a text of another library; the old ones' texts leave.
+    /// Counts the libraries seen, so that a key never meets a text of another library.
+    ///
+    /// The old ones' texts leave when their time is up or room is needed: to throw thousands out at once would take a
+    /// while, at the cost of the request that happens to come first.
     fn generation(&self, snapshot: &Snapshot) -> u64 {
         if let Some(seen) = &*self.seen.load()
             && seen.revision == snapshot.revision
@@ -171,8 +173,6 @@ impl Cache {
             revision: snapshot.revision.clone(),
             generation,
         })));
-        self.prompts.invalidate_all();
-        self.heads.invalidate_all();
         generation
     }
 }

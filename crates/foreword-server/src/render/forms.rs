@@ -79,7 +79,8 @@ fn left_out(missing: usize, all: usize) -> String {
     format!("Left out or cut here: {missing} of {all} parts. Read them with `read_me`.")
 }
 
-/// The longest beginning of `text` that fits into `room` and ends with a paragraph, else with a word.
+/// The longest beginning of `text` that fits into `room` and ends with a paragraph, else with a word, else anywhere: in
+/// scripts without spaces the last white space may stand far too early.
 fn cut(text: &str, room: usize) -> &str {
     let mut used = 0;
     let end = text
@@ -93,9 +94,14 @@ fn cut(text: &str, room: usize) -> &str {
     if end == text.len() {
         return fitting;
     }
+    let word = || {
+        let last = fitting.rfind(char::is_whitespace);
+        last.filter(|at| *at >= end / 2)
+    };
     let end = fitting
         .rfind(BREAK)
-        .or_else(|| fitting.rfind(char::is_whitespace))
+        .filter(|at| !fitting[..*at].trim().is_empty())
+        .or_else(word)
         .unwrap_or(end);
     fitting[..end].trim_end()
 }

@@ -120,11 +120,9 @@ impl Renderer {
         let found = self.cache.get_or_render(subject, &snapshot, |subject| {
             self.rendering(&snapshot.library, subject, &Extras::default())
         });
-        let found = found.await?;
-        if found.fresh {
-            let usage = self.cache.usage();
-            self.metrics.cache_size(usage.bytes, usage.entries);
-        } else {
+        // It is large, and everything that waits for a prompt would be moved about with it.
+        let found = Box::pin(found).await?;
+        if !found.fresh {
             self.metrics.cache_hit();
         }
         Ok(found.prompt)

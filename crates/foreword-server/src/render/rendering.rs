@@ -52,7 +52,7 @@ impl Subject {
             Shape::Template | Shape::Form(Form::Neutral) => None,
             Shape::Form(Form::Full | Form::Brief | Form::Hint) => Some(SessionSubject {
                 chat_id: session.chat_id.clone(),
-                user_email: session.user_email.clone().filter(|_| !session.shared),
+                user_email: session.prompt_email().cloned(),
                 user_name: session.user_name.clone(),
                 date: TimeZone::UTC.to_datetime(now).date(),
                 link_epoch,

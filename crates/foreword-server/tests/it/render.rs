@@ -129,7 +129,43 @@ async fn a_changed_library_shows_in_the_next_answer() {
     let after = server.get("/system-prompt").await;
     assert!(after.text().starts_with("Be brief."));
     assert_ne!(before.header("etag"), after.header("etag"));
-    assert_eq!(server.app.renderer().cache_usage().await.entries, 1);
+}
+
+#[tokio::test]
+async fn a_changed_library_does_not_throw_everything_out_at_the_cost_of_the_next_request() {
+    let server = server();
+    let renderer = server.app.renderer();
+    for chat in 0..100 {
+        let session = session(&format!("chat-{chat}"));
+        renderer.render(&session, Form::Full).await.unwrap();
+    }
+    let edit = set_global_prompt("Be brief.");
+    server.app.store().edit(edit).await.unwrap();
+    renderer
+        .render(&session("chat-1"), Form::Full)
+        .await
+        .unwrap();
+    // What is kept of the old library leaves by age, or when its room is needed.
+    assert_eq!(renderer.cache_usage().await.entries, 101);
+    renderer.forget(None).await;
+    assert_eq!(renderer.cache_usage().await.entries, 0);
+    assert_eq!(renderer.cache_usage().await.bytes, 0);
+}
+
+#[tokio::test]
+async fn sessions_with_and_without_a_value_do_not_drive_each_other_out() {
+    let library = format!(
+        "global_prompt: '{} For {{user_email}}. {}'\n",
+        "x".repeat(2_000),
+        "y".repeat(2_000)
+    );
+    let server = TestServer::builder().library(&library).start();
+    let without = "/system-prompt?chat_id=one";
+    let with = "/system-prompt?chat_id=one&user_email=ann@example.com";
+    for path in [without, with].into_iter().cycle().take(20) {
+        assert_eq!(server.get(path).await.status, 200);
+    }
+    assert_eq!(renders(&server), 2);
 }
 
 #[tokio::test]

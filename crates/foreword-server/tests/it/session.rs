@@ -337,7 +337,7 @@ fn a_chat_that_belongs_to_nobody_has_no_e_mail_in_its_prompt() {
     let email = ("x-user-email", "ann@example.org");
     let prompt_email = |request: Ask| {
         let session = request.read().unwrap();
-        session.prompt_email().unwrap_or("-").to_owned()
+        session.prompt_email().map_or("-", |email| email).to_owned()
     };
     assert_eq!(
         prompt_email(ask(&[email, ("x-chat-id", "c")])),

@@ -96,18 +96,21 @@ async fn a_brief_form_into_which_no_part_fits_holds_the_beginning_of_the_first()
 
 #[tokio::test]
 async fn a_part_of_one_endless_word_is_cut_between_characters() {
-    let library = format!("global_prompt: '{}'\n", "😀".repeat(3_000));
-    let server = TestServer::builder().library(&library).start();
-    let brief = server
-        .post("/mcp?instructions=brief")
-        .message(&initialize())
-        .await
-        .instructions();
-    assert!(
-        (1_900..=2_000).contains(&utf16(&brief)),
-        "{}",
-        utf16(&brief)
-    );
+    let paragraph = "\u{3000}\u{3000}请用简体中文回答。".to_owned() + &"请".repeat(3_000);
+    for endless in ["😀".repeat(3_000), paragraph] {
+        let library = format!("global_prompt: '{endless}'\n");
+        let server = TestServer::builder().library(&library).start();
+        let brief = server
+            .post("/mcp?instructions=brief")
+            .message(&initialize())
+            .await
+            .instructions();
+        assert!(
+            (1_900..=2_000).contains(&utf16(&brief)),
+            "{}",
+            utf16(&brief)
+        );
+    }
 }
 
 #[tokio::test]
