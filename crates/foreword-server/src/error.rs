@@ -99,6 +99,15 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).with_faults(faults)
     }
 
+    /// More bytes than are read here: 413.
+    pub(crate) fn body_too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            format!("the body is larger than the {limit} bytes that are read here"),
+        )
+    }
+
     /// A failure that is ours: the cause goes to the log, not to the caller.
     pub fn internal(cause: &(dyn std::error::Error + 'static)) -> Self {
         tracing::error!(error = cause, "A request failed inside");
@@ -219,6 +228,17 @@ impl From<StoreError> for ApiError {
             StoreError::NothingToUndo => Self::new(StatusCode::CONFLICT, "nothing_to_undo", detail),
             StoreError::Unwritable(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unwritable", detail)
+            }
+            StoreError::Unconfirmed(cause) => {
+                tracing::error!(
+                    error = &cause as &dyn std::error::Error,
+                    "A change of the library may not last"
+                );
+                Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "change_unconfirmed",
+                    format!("{detail}; it is in force now, so do not send it again"),
+                )
             }
             StoreError::Unavailable(cause) => {
                 tracing::error!(

@@ -34,7 +34,10 @@ pub enum StoreError {
     /// The edit could not be written so that it reads back the same; nothing was changed.
     #[error("the edit could not be written safely: {0}")]
     Unwritable(String),
-    /// The library cannot be kept right now: disk full, read-only, gone.
+    /// The change is made and in force, but may be lost if the power fails now.
+    #[error("the change is made, but the disk did not confirm that it will last")]
+    Unconfirmed(#[source] io::Error),
+    /// The library cannot be kept right now: disk full, read-only, gone. Nothing was changed.
     #[error("the library cannot be stored right now")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -84,13 +84,15 @@ async fn an_edit_that_does_not_apply_says_why() {
 
 #[tokio::test]
 async fn a_library_that_cannot_be_stored_is_503_without_the_cause() {
+    let unconfirmed = || StoreError::Unconfirmed(io::Error::other("/var/lib/secret is ill"));
+    assert_snapshot!(edit_fails(unconfirmed).await, @"503 change_unconfirmed: the change is made, but the disk did not confirm that it will last; it is in force now, so do not send it again");
     let full = || StoreError::Unavailable(Box::new(io::Error::other("/var/lib/secret is full")));
     assert_snapshot!(edit_fails(full).await, @"503 store_unavailable: the library cannot be stored right now; nothing was changed, try again later");
 }
 
 #[tokio::test]
 async fn work_that_takes_too_long_is_given_up() {
-    assert_snapshot!(edit(Trouble::EditsHang).await.summary(), @"503 timed_out: the work took longer than 1 s and was given up; try again later");
+    assert_snapshot!(edit(Trouble::EditsHang).await.summary(), @"503 timed_out: the work took longer than 1 s and is no longer waited for; a change may still come about: look before you try again");
 }
 
 #[tokio::test]

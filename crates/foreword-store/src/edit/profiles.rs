@@ -138,8 +138,8 @@ fn apply_patch(
     let id = profile.id.clone();
     match patch.is_default {
         Some(true) if !is_default(library, &id) => mark_default(draft, &id),
-        // Without the mark, the first profile would become the default unasked.
-        Some(false) if profile.is_default => return Err(EditError::IsDefault { id }),
+        // Another would become the default unasked, or this one would stay it in spite of the request.
+        Some(false) if is_default(library, &id) => return Err(EditError::IsDefault { id }),
         _ => {}
     }
     accept(draft, faults)

@@ -53,9 +53,11 @@ pub(super) struct Stamp {
 }
 
 /// Whether a file was replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Replaced {
     Yes,
+    /// It is in place, but the disk did not confirm it: a power cut may bring the old one back.
+    Unconfirmed(io::Error),
     /// It is not the file that was read: somebody else was faster.
     ChangedMeanwhile,
 }
@@ -128,11 +130,13 @@ impl LibraryFile {
                 return Ok(Replaced::ChangedMeanwhile);
             }
             fs::rename(&temporary, &target)?;
-            sync_directory(directory)?;
-            Ok(Replaced::Yes)
+            Ok(match sync_directory(directory) {
+                Ok(()) => Replaced::Yes,
+                Err(error) => Replaced::Unconfirmed(error),
+            })
         })();
-        if !matches!(replaced, Ok(Replaced::Yes)) {
-            // It may not have been made, or be in place already.
+        if matches!(replaced, Err(_) | Ok(Replaced::ChangedMeanwhile)) {
+            // It may not have been made.
             let _ = fs::remove_file(&temporary);
         }
         replaced

@@ -309,7 +309,9 @@ impl Keeper {
                 }
                 Ok(None) => undone.mark_live()?,
                 Err(error) => {
-                    undone.mark_live()?;
+                    if !matches!(error, StoreError::Unconfirmed(_)) {
+                        undone.mark_live()?;
+                    }
                     return Err(error);
                 }
             }
@@ -324,7 +326,8 @@ impl Keeper {
         document: Document,
         what: &str,
     ) -> Result<Option<Arc<Snapshot>>, StoreError> {
-        if self.file.replace(document.text(), state.stamp)? == Replaced::ChangedMeanwhile {
+        let replaced = self.file.replace(document.text(), state.stamp)?;
+        if matches!(replaced, Replaced::ChangedMeanwhile) {
             return Ok(None);
         }
         self.directory.mark_seen();
@@ -335,7 +338,10 @@ impl Keeper {
             warn!(%error, "Could not keep the edited library in the history");
         }
         info!(library.revision = %snapshot.revision, "Library changed: {what}");
-        Ok(Some(snapshot))
+        match replaced {
+            Replaced::Unconfirmed(error) => Err(StoreError::Unconfirmed(error)),
+            Replaced::Yes | Replaced::ChangedMeanwhile => Ok(Some(snapshot)),
+        }
     }
 
     /// Looks at the disk, and makes the state agree with it.
@@ -392,7 +398,11 @@ impl Keeper {
         if state.health != health
             && let Health::Degraded(errors) = &health
         {
-            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            // Places and codes only: messages repeat words of the file, and prompt text is never logged.
+            let errors: Vec<_> = errors
+                .iter()
+                .map(|error| format!("{}:{}: {}", error.line, error.column, error.code))
+                .collect();
             error!(
                 library.revision = %state.snapshot.revision,
                 "The library file cannot be used, the last good library stays in force: {}",
