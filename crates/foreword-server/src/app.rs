@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::Keys,
     config::ServerConfig,
+    extract::BodyMemory,
     links::Links,
     metrics::Metrics,
     middleware::{Hosts, RequestIds},
@@ -38,6 +39,7 @@ struct Inner {
     request_ids: RequestIds,
     stopping: CancellationToken,
     library_texts: Arc<Semaphore>,
+    body_memory: BodyMemory,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -79,6 +81,7 @@ impl App {
                 request_ids: RequestIds::new(clock(), &link_key),
                 stopping: CancellationToken::new(),
                 library_texts: Arc::new(Semaphore::new(LIBRARY_TEXTS_AT_ONCE)),
+                body_memory: BodyMemory::new(config.http.body_memory),
                 store,
                 config,
                 clock,
@@ -124,6 +127,7 @@ impl App {
     pub fn renderer(&self) -> &Renderer {
         &self.inner.renderer
     }
+
     /// Reads sessions from requests.
     #[must_use]
     pub fn sessions(&self) -> &SessionReader {
@@ -139,6 +143,11 @@ impl App {
     /// Permits to read a whole library from a request.
     pub(crate) fn library_texts(&self) -> &Arc<Semaphore> {
         &self.inner.library_texts
+    }
+
+    /// The memory for the bodies of requests.
+    pub(crate) fn body_memory(&self) -> &BodyMemory {
+        &self.inner.body_memory
     }
 
     pub(crate) fn keys(&self) -> &Keys {

@@ -47,6 +47,8 @@ pub struct HttpConfig {
     pub mcp_max_body: usize,
     /// The largest library text of `import` and `compose`, in bytes.
     pub library_max_body: usize,
+    /// How much memory bodies of more than 64 KiB may take together, in bytes; further ones wait to be read.
+    pub body_memory: usize,
     /// How long reading a request, and work under `/api`, may take, in seconds.
     pub timeout_seconds: u64,
     /// How many connections are served at a time; further ones wait to be accepted.
@@ -62,6 +64,7 @@ impl Default for HttpConfig {
             api_max_body: 2 << 20,
             mcp_max_body: 8 << 20,
             library_max_body: 16 << 20,
+            body_memory: 128 << 20,
             timeout_seconds: 30,
             max_connections: 4096,
         }
@@ -153,8 +156,6 @@ pub struct SessionConfig {
     pub mode: SessionMode,
     /// Headers that may hold the chat id, the first one that is set wins.
     pub chat_id_headers: Vec<String>,
-    /// Whether a workspace is refused to requests without an e-mail.
-    pub require_owner: bool,
 }
 
 impl Default for SessionConfig {
@@ -169,7 +170,6 @@ impl Default for SessionConfig {
             ]
             .map(str::to_owned)
             .to_vec(),
-            require_owner: false,
         }
     }
 }

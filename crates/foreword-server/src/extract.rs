@@ -1,24 +1,20 @@
 //! What handlers take, with refusals that are problems of our own: bodies, queries, path values.
-//!
-//! A body is read whole, within a number of bytes and a time, and only after the caller was let in.
 
-use std::time::Duration;
+mod body;
 
-use axum::{
-    body::Body,
-    extract::{FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection},
+use axum::extract::{
+    FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection,
 };
-use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header, request::Parts};
-use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use body::{BodyMemory, Share, WholeBody};
+
 use crate::error::ApiError;
 
-/// A body that the route's guard has read to its end.
-#[derive(Debug, Clone)]
-pub(crate) struct WholeBody(pub(crate) Bytes);
+/// From which size on a JSON body, in bytes, is parsed where it holds up nobody.
+const LONG_JSON: usize = 256 << 10;
 
 /// A JSON body. Only its syntax is judged here: what its values may be is told with all faults at once, see
 /// [`ApiError::invalid`].
@@ -36,10 +32,15 @@ impl<S: Send + Sync> FromRequest<S> for Json<Value> {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
         require_json(request.headers())?;
-        let body = request.extensions().get::<WholeBody>();
-        let WholeBody(body) =
-            body.expect("every route has a guard in `router.rs` that reads the body");
-        match serde_json::from_slice(body) {
+        let body = WholeBody::of(request.extensions());
+        let parsed = if body.len() < LONG_JSON {
+            serde_json::from_slice(&body)
+        } else {
+            tokio::task::spawn_blocking(move || serde_json::from_slice(&body))
+                .await
+                .expect("parsing does not panic, and nobody cancels it")
+        };
+        match parsed {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(broken_json(&error)),
         }
@@ -82,61 +83,6 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         }
     }
 }
-
-/// Reads a body to its end, or refuses it: 413 when it is too large, 408 when it takes too long.
-pub(crate) async fn read_whole(
-    body: Body,
-    max_bytes: usize,
-    time_limit: Duration,
-) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(time_limit, read(body, max_bytes)).await {
-        Ok(result) => result,
-        Err(_) => Err(ApiError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "request_timed_out",
-            format!("the body did not arrive within {} s", time_limit.as_secs()),
-        )),
-    }
-}
-
-/// A body over the limit is still read for a while, without keeping it: a client that is answered and cut off in the
-/// middle of sending would see a broken connection rather than the answer.
-async fn read(mut body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let mut kept = BytesMut::new();
-    let mut received = 0_usize;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            ApiError::new(
-                StatusCode::BAD_REQUEST,
-                "incomplete_body",
-                "the connection broke before the body was complete",
-            )
-        })?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        received = received.saturating_add(data.len());
-        if received <= limit {
-            kept.extend_from_slice(&data);
-        } else {
-            kept = BytesMut::new();
-        }
-        if received > limit.saturating_mul(DISCARDED_BODIES + 1) {
-            break;
-        }
-    }
-    if received <= limit {
-        return Ok(kept.freeze());
-    }
-    Err(ApiError::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "body_too_large",
-        format!("the body is larger than the {limit} bytes that are read here"),
-    ))
-}
-
-/// How many times the limit is read and thrown away before the connection is cut.
-const DISCARDED_BODIES: usize = 4;
 
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let is_json = headers

@@ -8,6 +8,7 @@ mod observe;
 
 use axum::{Router, middleware::from_fn_with_state};
 use http::{HeaderName, HeaderValue, Method, header};
+use tower::ServiceBuilder;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     cors::{AllowHeaders, AllowOrigin, CorsLayer},
@@ -23,9 +24,11 @@ use crate::app::App;
 /// 1. request id, span, access log and metrics, so that whatever happens further in is seen;
 /// 2. a panic becomes an answer, and is seen by the layer outside of it.
 pub(crate) fn around_everything(router: Router<App>, app: &App) -> Router<App> {
-    router
-        .layer(CatchPanicLayer::custom(observe::panicked))
-        .layer(from_fn_with_state(app.clone(), observe::observe))
+    router.layer(
+        ServiceBuilder::new()
+            .layer(from_fn_with_state(app.clone(), observe::observe))
+            .layer(CatchPanicLayer::custom(observe::panicked)),
+    )
 }
 
 /// What every route but health and metrics passes (those are asked by IP address, from inside the cluster). From the
@@ -34,11 +37,11 @@ pub(crate) fn around_everything(router: Router<App>, app: &App) -> Router<App> {
 /// 1. `Host` and `Origin`, before anything is read or done: a page that was rebound to this address gets nothing;
 /// 2. CORS, only where origins are named; preflights carry no key, so they are answered before a key is asked for.
 pub(crate) fn around_service(router: Router<App>, app: &App) -> Router<App> {
-    let router = match cors(&app.config().http.cors_origins) {
-        Some(cors) => router.layer(cors),
-        None => router,
-    };
-    router.layer(from_fn_with_state(app.clone(), hosts::check))
+    router.layer(
+        ServiceBuilder::new()
+            .layer(from_fn_with_state(app.clone(), hosts::check))
+            .option_layer(cors(&app.config().http.cors_origins)),
+    )
 }
 
 fn cors(origins: &[String]) -> Option<CorsLayer> {

@@ -36,10 +36,44 @@ pub fn router(app: App) -> Router {
         .route("/readyz", open.on(get(health::readyz)))
         .route("/metrics", api.on(get(health::show_metrics)));
 
-    // Each resource has one line per audience: who may read it, and who may change it.
-    let library_api = api.library_body();
-    let library_admin = admin.library_body();
-    let prompts = Router::new()
+    let prompts = Router::new().nest("/api/prompts", prompts(&app, &api, &admin));
+
+    let mcp = mcp::Endpoint::new(app.clone());
+    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
+    let delivery = Router::new()
+        .route("/mcp", mcp.clone())
+        .route("/mcp/", mcp.clone())
+        .route("/mcp/c/{chat_id}", mcp)
+        .route("/mcp-info", api.on(get(mcp_info::get_mcp_info)))
+        .route(
+            "/system-prompt",
+            api.on(get(system_prompt::get_system_prompt)),
+        )
+        .route(
+            "/api/render-cache",
+            admin.on(delete(render_cache::delete_render_cache)),
+        );
+
+    let documentation = Router::new()
+        .route("/docs", api.on(get(docs::show_docs)))
+        .route("/openapi.json", api.on(get(openapi::show_openapi)));
+
+    let service = Router::new()
+        .merge(prompts)
+        .merge(delivery)
+        .merge(documentation)
+        .fallback(no_such_route)
+        .method_not_allowed_fallback(method_not_allowed);
+
+    let everything = Router::new()
+        .merge(probes.method_not_allowed_fallback(method_not_allowed))
+        .merge(middleware::around_service(service, &app));
+    middleware::around_everything(everything, &app).with_state(app)
+}
+
+/// The prompts API. Each resource has one line per audience: who may read it, and who may change it.
+fn prompts(app: &App, api: &Access, admin: &Access) -> Router<App> {
+    Router::new()
         .route("/profiles", api.on(get(profiles::list_profiles)))
         .route("/profiles", admin.on(post(profiles::create_profile)))
         .route("/profiles/{id}", api.on(get(profiles::get_profile)))
@@ -84,7 +118,8 @@ pub fn router(app: App) -> Router {
         .route("/compose", api.on(get(compose::preview_prompt)))
         .route(
             "/compose",
-            library_api.on(post(compose::preview_given_prompt)),
+            api.library_in_json()
+                .on(post(compose::preview_given_prompt)),
         )
         .route(
             "/mcp-tools",
@@ -92,46 +127,16 @@ pub fn router(app: App) -> Router {
         )
         .route("/status", api.on(get(library::get_status)))
         .route("/export", api.on(get(library::export_library)))
-        .route("/import", library_admin.on(post(library::import_library)))
+        .route(
+            "/import",
+            admin.library_body().on(post(library::import_library)),
+        )
         .route("/undo", admin.on(post(library::undo_edit)))
         .route(
             "/events",
             api.without_time_limit().on(get(events::follow_changes)),
         )
-        .layer(from_fn_with_state(app.clone(), add_library_revision));
-    let prompts = Router::new().nest("/api/prompts", prompts);
-
-    let mcp = mcp::Endpoint::new(app.clone());
-    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
-    let delivery = Router::new()
-        .route("/mcp", mcp.clone())
-        .route("/mcp/", mcp.clone())
-        .route("/mcp/c/{chat_id}", mcp)
-        .route("/mcp-info", api.on(get(mcp_info::get_mcp_info)))
-        .route(
-            "/system-prompt",
-            api.on(get(system_prompt::get_system_prompt)),
-        )
-        .route(
-            "/api/render-cache",
-            admin.on(delete(render_cache::delete_render_cache)),
-        );
-
-    let documentation = Router::new()
-        .route("/docs", api.on(get(docs::show_docs)))
-        .route("/openapi.json", api.on(get(openapi::show_openapi)));
-
-    let service = Router::new()
-        .merge(prompts)
-        .merge(delivery)
-        .merge(documentation)
-        .fallback(no_such_route)
-        .method_not_allowed_fallback(method_not_allowed);
-
-    let everything = Router::new()
-        .merge(probes.method_not_allowed_fallback(method_not_allowed))
-        .merge(middleware::around_service(service, &app));
-    middleware::around_everything(everything, &app).with_state(app)
+        .layer(from_fn_with_state(app.clone(), add_library_revision))
 }
 
 async fn no_such_route() -> ApiError {

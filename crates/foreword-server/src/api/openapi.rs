@@ -358,7 +358,7 @@ const PROBLEMS: &[Problem] = &[
     Problem {
         status: "503",
         name: "ServiceUnavailable",
-        description: "The library cannot be stored right now; nothing was changed",
+        description: "The server is busy, or the library cannot be stored right now; `detail` says what became of a change",
     },
 ];
 

@@ -123,7 +123,7 @@ pub(crate) async fn get_system_prompt(
     app.metrics().delivery(Tier::SystemPrompt);
     let mut response = prompt.unless(&if_none_match);
     let head = response.headers_mut();
-    head.insert(header::VARY, vary(&app));
+    head.insert(header::VARY, app.sessions().vary());
     head.insert(X_PUBLIC_BASE_URL, value(app.links().public_base_url()));
     if form != Form::Neutral {
         let links = app
@@ -260,12 +260,6 @@ fn weight_of(entry: &str, ranges: &[&str]) -> Option<f32> {
     }
     let weight = parameters.find_map(|parameter| parameter.strip_prefix("q="));
     Some(weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0))
-}
-
-fn vary(app: &App) -> HeaderValue {
-    let names = app.sessions().headers().map(HeaderName::as_str);
-    let names: Vec<&str> = names.chain(["accept"]).collect();
-    value(&names.join(", "))
 }
 
 fn value(text: &str) -> HeaderValue {

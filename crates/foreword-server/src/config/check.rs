@@ -156,6 +156,7 @@ impl ServerConfig {
             ("http.api_max_body", self.http.api_max_body as u64),
             ("http.mcp_max_body", self.http.mcp_max_body as u64),
             ("http.library_max_body", self.http.library_max_body as u64),
+            ("http.body_memory", self.http.body_memory as u64),
             ("http.timeout_seconds", self.http.timeout_seconds),
             ("http.max_connections", self.http.max_connections as u64),
             ("links.epoch", self.links.epoch),

@@ -69,7 +69,7 @@ impl Endpoint {
     pub(super) async fn answer(&self, parts: Parts, message: Bytes) -> Response {
         let call = parts.extensions.get::<Arc<Call>>().cloned();
         let request = Request::from_parts(parts, Full::new(message.clone()));
-        let mut response = self.rmcp.handle(request).await.map(Body::new);
+        let mut response = Box::pin(self.rmcp.handle(request)).await.map(Body::new);
         match response.status() {
             // The content type was set before, so this is about what the body holds.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => return why_unreadable(&message).into_response(),
@@ -140,10 +140,8 @@ pub(crate) async fn deliver(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (mut parts, _) = request.into_parts();
-    let WholeBody(body) = parts
-        .extensions
-        .remove()
-        .expect("every route has a guard in `router.rs` that reads the body");
+    let body = WholeBody::of(&parts.extensions);
+    parts.extensions.remove::<WholeBody>();
     require_json(&parts.headers)?;
     let answers = Answers::accepted(&parts.headers).ok_or_else(not_acceptable)?;
     let response = match endpoint.read_call(&caller, &parts, path) {

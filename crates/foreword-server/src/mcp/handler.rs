@@ -107,12 +107,12 @@ impl Handler {
     async fn read_me(
         &self,
         arguments: Option<JsonObject>,
-        context: &RequestContext<RoleServer>,
+        session: SessionRequest,
     ) -> Result<String, ToolFailure> {
         if arguments.is_some_and(|arguments| !arguments.is_empty()) {
             return Err(ToolFailure::TakesNoArguments);
         }
-        let session = self.session(context)?.require()?;
+        let session = session.require()?;
         let prompt = self.app.renderer().render(&session, Form::Full).await?;
         Ok(prompt.text())
     }
@@ -177,6 +177,8 @@ impl ServerHandler for Handler {
             let message = "the cursor is not known; the list of tools has one page";
             return Err(ErrorData::invalid_params(message, None));
         }
+        let session = self.session(&context);
+        session.map_err(|error| refuse(&context, &error))?;
         let mut result = ListToolsResult::with_all_items(tools::all().to_vec());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
@@ -201,8 +203,10 @@ impl ServerHandler for Handler {
             );
             return Err(ErrorData::invalid_params(message, None));
         }
+        let session = self.session(&context);
+        let session = session.map_err(|error| refuse(&context, &error))?;
         let started = Instant::now();
-        let (result, outcome) = match self.read_me(request.arguments, &context).await {
+        let (result, outcome) = match self.read_me(request.arguments, session).await {
             Ok(text) => (
                 CallToolResult::success(vec![ContentBlock::text(text)]),
                 ToolOutcome::Success,

@@ -10,12 +10,13 @@ use axum::{
     routing::MethodRouter,
 };
 use http::StatusCode;
+use tracing::Span;
 
 use crate::{
     app::App,
     config::Role,
     error::ApiError,
-    extract::{WholeBody, read_whole},
+    extract::{Share, WholeBody},
 };
 
 /// What a route asks; every route in `router.rs` names one.
@@ -28,7 +29,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Open to all.
+    /// Open to all; whatever a caller sends along is not read.
     pub(crate) fn open(app: &App) -> Self {
         let http = &app.config().http;
         Self {
@@ -55,10 +56,19 @@ impl Access {
         }
     }
 
-    /// The same, where a body may hold a whole library.
+    /// The same, where the body is a whole library.
     pub(crate) fn library_body(&self) -> Self {
         Self {
             max_body: self.app.config().http.library_max_body,
+            ..self.clone()
+        }
+    }
+
+    /// The same, where a JSON body may hold a whole library as a text, most of whose characters may be escaped.
+    pub(crate) fn library_in_json(&self) -> Self {
+        let library = self.app.config().http.library_max_body;
+        Self {
+            max_body: library.saturating_mul(2).saturating_add(self.max_body),
             ..self.clone()
         }
     }
@@ -88,21 +98,30 @@ impl Access {
 /// The key is checked before a byte of the body is read, and the body is read before the time for the work begins.
 async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
     match admit(&access, request).await {
-        Ok(request) => work(access.work_limit, request, next).await,
+        Ok((request, _share)) => work(access.work_limit, request, next).await,
         Err(error) => error.into_response(),
     }
 }
 
-async fn admit(access: &Access, mut request: Request) -> Result<Request, ApiError> {
-    if let Some(role) = access.role {
-        let caller = access.app.keys().caller_with(request.headers(), role)?;
-        request.extensions_mut().insert(caller);
-    }
+/// The request with its body, and the body's share of the memory.
+async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Share>), ApiError> {
     let (mut parts, body) = request.into_parts();
+    let Some(role) = access.role else {
+        return Ok((Request::from_parts(parts, Body::empty()), None));
+    };
+    let caller = access.app.keys().caller_with(&parts.headers, role)?;
+    if let Some(name) = &caller.key_name {
+        Span::current().record("key", &**name);
+    }
+    parts.extensions.insert(caller);
     let time_limit = access.app.config().http.timeout();
-    let bytes = read_whole(body, access.max_body, time_limit).await?;
+    let reading = access
+        .app
+        .body_memory()
+        .read(body, access.max_body, time_limit);
+    let (bytes, share) = reading.await?;
     parts.extensions.insert(WholeBody(bytes.clone()));
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    Ok((Request::from_parts(parts, Body::from(bytes)), Some(share)))
 }
 
 async fn work(limit: Option<Duration>, request: Request, next: Next) -> Response {
@@ -115,7 +134,8 @@ async fn work(limit: Option<Duration>, request: Request, next: Next) -> Response
             StatusCode::SERVICE_UNAVAILABLE,
             "timed_out",
             format!(
-                "the work took longer than {} s and was given up; try again later",
+                "the work took longer than {} s and is no longer waited for; a change may still come about: look before \
+                 you try again",
                 limit.as_secs()
             ),
         )

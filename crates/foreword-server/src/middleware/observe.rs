@@ -68,6 +68,7 @@ pub(super) async fn observe(State(app): State<App>, request: Request, next: Next
         http.request.method = request.method().as_str(),
         http.route = route,
         http.response.status_code = field::Empty,
+        key = field::Empty,
     );
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();

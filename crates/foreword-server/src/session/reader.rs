@@ -12,7 +12,7 @@ use std::{
 };
 
 use foreword_compose::library::MAX_ID_LENGTH;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
@@ -30,6 +30,7 @@ pub struct SessionReader {
     mode: SessionMode,
     /// The header that a client should send, as the configuration spells it.
     preferred_header: Arc<str>,
+    vary: HeaderValue,
     chat_in_path: Source<&'static str>,
     chat_id: Sources,
     user_email: Sources,
@@ -135,22 +136,32 @@ impl SessionReader {
     pub fn new(config: &SessionConfig) -> Self {
         let chat_id_headers: Vec<&str> =
             config.chat_id_headers.iter().map(String::as_str).collect();
-        Self {
+        let chat_id = Sources::new(&chat_id_headers, "chat_id", Some("foreword/chat_id"));
+        let user_email = Sources::new(
+            &["x-user-email", "x-openwebui-user-email"],
+            "user_email",
+            Some("foreword/user_email"),
+        );
+        let user_name = Sources::new(&["x-user-name", "x-openwebui-user-name"], "user_name", None);
+        let profile_id = Sources::new(&["x-profile-id"], "profile_id", Some("foreword/profile_id"));
+        let reader = Self {
             mode: config.mode,
             preferred_header: chat_id_headers
                 .first()
                 .map_or("X-Chat-Id", |name| *name)
                 .into(),
             chat_in_path: Source::new("path"),
-            chat_id: Sources::new(&chat_id_headers, "chat_id", Some("foreword/chat_id")),
-            user_email: Sources::new(
-                &["x-user-email", "x-openwebui-user-email"],
-                "user_email",
-                Some("foreword/user_email"),
-            ),
-            user_name: Sources::new(&["x-user-name", "x-openwebui-user-name"], "user_name", None),
-            profile_id: Sources::new(&["x-profile-id"], "profile_id", Some("foreword/profile_id")),
-        }
+            vary: HeaderValue::from_static("accept"),
+            chat_id,
+            user_email,
+            user_name,
+            profile_id,
+        };
+        let names = reader.headers().map(HeaderName::as_str);
+        let names: Vec<&str> = names.chain(["accept"]).collect();
+        let vary =
+            HeaderValue::try_from(names.join(", ")).expect("names of headers are visible ASCII");
+        Self { vary, ..reader }
     }
 
     /// Reads the session of one request.
@@ -186,7 +197,7 @@ impl SessionReader {
         })
     }
 
-    /// All headers that can change a session, for `Vary`.
+    /// All headers that can change a session.
     pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
         [
             &self.chat_id,
@@ -196,6 +207,12 @@ impl SessionReader {
         ]
         .into_iter()
         .flat_map(|sources| sources.headers.iter().map(|source| &source.name))
+    }
+
+    /// The same, and what can change the format of an answer, for `Vary`.
+    #[must_use]
+    pub fn vary(&self) -> HeaderValue {
+        self.vary.clone()
     }
 
     fn named_chat(&self, from: SessionSources<'_>) -> Result<Option<ChatId>, SessionError> {

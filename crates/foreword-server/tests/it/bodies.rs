@@ -101,6 +101,26 @@ async fn a_body_over_the_limit_of_its_route_is_refused() {
 }
 
 #[tokio::test]
+async fn a_preview_may_be_as_long_as_a_library_where_it_holds_one() {
+    let server = TestServer::builder()
+        .config(|config| {
+            config.http.api_max_body = 1 << 10;
+            config.http.library_max_body = 64 << 10;
+        })
+        .start();
+    let preview = async |body: serde_json::Value| {
+        let request = server.post("/api/prompts/compose");
+        request.json(body).await.summary()
+    };
+    // Each line end is two bytes in JSON.
+    let lines = |count: usize| "\n".repeat(count);
+    let composed = preview(json!({"library": lines(64 << 10)})).await;
+    assert!(composed.starts_with("422 invalid: "), "{composed}");
+    assert_snapshot!(preview(json!({"library": lines((64 << 10) + 1)})).await, @"413 body_too_large: the body is larger than the 65536 bytes that are read here");
+    assert_snapshot!(preview(json!({"system_override": lines(1 << 10)})).await, @"413 body_too_large: the body is larger than the 1024 bytes that are read here");
+}
+
+#[tokio::test]
 async fn an_unknown_query_parameter_is_refused_with_the_nearest_one() {
     let server = TestServer::new();
     let query = async |query: &str| {

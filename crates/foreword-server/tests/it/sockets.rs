@@ -89,6 +89,18 @@ async fn a_body_that_comes_too_slowly_is_answered_and_cut() {
 }
 
 #[tokio::test]
+async fn a_probe_is_answered_without_the_body_that_somebody_sends_along() {
+    let server = TestServer::with_keys().listen().await;
+    let mut client = Raw::connect(server.address).await;
+    client
+        .send("GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
+        .await;
+    let answer = timeout(Duration::from_secs(20), client.receive_some()).await;
+    let answer = answer.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let server = TestServer::new().listen().await;
     let mut client = Raw::connect(server.address).await;

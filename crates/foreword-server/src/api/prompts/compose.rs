@@ -1,6 +1,6 @@
 //! `/api/prompts/compose`: what a request would be sent, part by part.
 
-use axum::extract::State;
+use axum::{Extension, extract::State};
 use foreword_compose::{Composition, Diagnostic, Fault, Part, SectionType, Severity, Stability};
 use foreword_store::StoreError;
 use form_urlencoded::Serializer;
@@ -24,7 +24,7 @@ use crate::{
     api::openapi::{PreviewProblems, ReadProblems},
     app::App,
     error::ApiError,
-    extract::{Json, Query},
+    extract::{Json, Query, WholeBody},
     operations::prompts::{
         self,
         compose::{Preview, PreviewError, PreviewRequest},
@@ -206,9 +206,21 @@ pub(crate) async fn preview_given_prompt(
     State(app): State<App>,
     headers: HeaderMap,
     _: NoQuery,
+    Extension(WholeBody(sent)): Extension<WholeBody>,
     Json(body): Json<Value>,
 ) -> Result<Answer, ApiError> {
     let body = PreviewBody::read(&body)?;
+    let http = &app.config().http;
+    match &body.library {
+        // Only a library may be that long.
+        None if sent.len() > http.api_max_body => {
+            return Err(ApiError::body_too_large(http.api_max_body));
+        }
+        Some(library) if library.len() > http.library_max_body => {
+            return Err(ApiError::body_too_large(http.library_max_body));
+        }
+        _ => {}
+    }
     let request = PreviewRequest {
         session: session(
             &app,

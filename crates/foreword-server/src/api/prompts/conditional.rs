@@ -12,7 +12,7 @@ use utoipa::{
 
 use crate::{error::ApiError, operations::prompts::tags::Precondition};
 
-/// What must hold for a write.
+/// What must hold for a write. `If-None-Match` is refused there: to skip it would be to write against the caller's wish.
 pub(crate) struct IfMatch(pub(crate) Precondition);
 
 /// What the client has already.
@@ -33,6 +33,13 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        if parts.headers.contains_key(header::IF_NONE_MATCH) {
+            return Err(ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_precondition",
+                "`if-none-match` is for reading; writes take `if-match`, and `POST` creates only what does not exist yet",
+            ));
+        }
         let precondition = match tags(&parts.headers, &header::IF_MATCH)? {
             None => Precondition::None,
             Some(Tags::Any) => Precondition::Exists,

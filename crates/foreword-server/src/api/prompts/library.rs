@@ -187,10 +187,7 @@ impl<S: Send + Sync> FromRequest<S> for Yaml {
                 "the body must be YAML: send it with `Content-Type: application/yaml`",
             ));
         }
-        let body = request.extensions().get::<WholeBody>();
-        let WholeBody(body) =
-            body.expect("every route has a guard in `router.rs` that reads the body");
-        match str::from_utf8(body) {
+        match str::from_utf8(&WholeBody::of(request.extensions())) {
             Ok(text) => Ok(Self(text.to_owned())),
             Err(_) => Err(ApiError::new(
                 StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,8 +1,8 @@
 //! Previews: what a request would be sent, without sending it.
 //!
 //! With a chat it is the renderer's answer, the very text that every tier delivers. Without one it is the plain
-//! composition: of a session at most the user's e-mail and name are known, so the other placeholders of sessions stay as
-//! they are written and are reported.
+//! composition without the guide: of a session at most the user's e-mail and name are known, so the other placeholders of
+//! sessions stay as they are written and are reported.
 
 use std::sync::Arc;
 

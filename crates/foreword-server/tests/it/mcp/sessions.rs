@@ -77,6 +77,34 @@ async fn an_invalid_chat_id_is_refused_wherever_it_stands() {
     let meta = server.post("/mcp").message(&meta).await;
     assert_eq!(meta.rpc_error(), refused);
 
+    for (method, params) in [
+        ("tools/list", json!({})),
+        ("tools/call", json!({"name": "read_me", "arguments": {}})),
+    ] {
+        let with = |name: &str, value: serde_json::Value| {
+            let mut params = params.clone();
+            params["_meta"] = json!({name: value});
+            modern(method, params)
+        };
+        let chat = with("foreword/chat_id", json!("a..b"));
+        let chat = server.post("/mcp").message(&chat).await;
+        assert_eq!(chat.rpc_error(), refused, "{method}");
+        let number = with("foreword/chat_id", json!(5));
+        let number = server.post("/mcp").message(&number).await;
+        assert_eq!(
+            number.rpc_error(),
+            "400 id=1 -32602 invalid_meta the value of `_meta` under `foreword/chat_id` is not a string"
+        );
+        let email = with("foreword/user_email", json!("nobody"));
+        let email = server.post("/mcp").message(&email).await;
+        assert!(
+            email
+                .rpc_error()
+                .starts_with("400 id=1 -32602 invalid_user_email "),
+            "{method}"
+        );
+    }
+
     let list = server.post("/mcp").header("x-chat-id", "a..b");
     let list = list.message(&legacy("tools/list", json!({}))).await;
     assert_eq!(list.rpc_error(), refused);

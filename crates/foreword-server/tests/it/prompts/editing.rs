@@ -205,6 +205,16 @@ async fn a_tag_that_cannot_be_read_is_refused() {
 }
 
 #[tokio::test]
+async fn if_none_match_is_refused_with_a_write_rather_than_skipped() {
+    let response = server()
+        .put("/api/prompts/profiles/default/sections/brand-new")
+        .header("if-none-match", "*")
+        .json(json!({"content": "Be new."}))
+        .await;
+    assert_snapshot!(response.summary(), @"400 invalid_precondition: `if-none-match` is for reading; writes take `if-match`, and `POST` creates only what does not exist yet");
+}
+
+#[tokio::test]
 async fn a_change_elsewhere_does_not_stand_in_the_way() {
     let server = server();
     let tag = server.tag("/api/prompts/profiles/default").await;
