@@ -1,7 +1,7 @@
 //! Limits of a whole sandbox, by control groups: version 2 if its controllers can be had, else version 1, without systemd.
 //!
-//! Groups are made below the server's own, so no right is needed that the server does not have. Each server has one directory with its
-//! process number in its name; what a killed server left behind is swept by the next.
+//! Groups are made below the server's own, so no right is needed that the server does not have. They are in a directory with the
+//! server's process number in its name; what a killed server left behind is swept by the next.
 
 use std::{
     fs::{self, File},
@@ -14,6 +14,8 @@ use std::{
 use crate::{config::SandboxConfig, state::Enforcement};
 
 const PREFIX: &str = "foreword.";
+/// Tells the backends of one process apart.
+static INSTANCES: AtomicU64 = AtomicU64::new(0);
 /// The leaf that the server moves to, since a group of version 2 that has processes may not hand controllers down.
 const SERVER_LEAF: &str = "foreword-server";
 const CPU_PERIOD_MICROSECONDS: f64 = 100_000.0;
@@ -91,7 +93,7 @@ impl Groups {
                 None => missing.push(controller),
             }
         }
-        let name = format!("{PREFIX}{}", std::process::id());
+        let name = format!("{PREFIX}{}.{}", std::process::id(), INSTANCES.fetch_add(1, Ordering::Relaxed));
         roots.retain_mut(|root| {
             sweep(&root.path);
             let own = root.path.join(&name);
@@ -268,7 +270,7 @@ fn hand_down(group: &Path) -> io::Result<Vec<Controller>> {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             remove_with_children(&entry.path());
         }
@@ -381,8 +383,8 @@ mod tests {
     fn what_a_killed_server_left_is_swept_and_what_a_live_one_has_stays() {
         let place = tempfile::tempdir().unwrap();
         let host = host(place.path(), "8:pids:/\n", &[("pids", "cgroup", "rw,pids")]);
-        let left = place.path().join("pids/foreword.4294967295");
-        let alive = place.path().join("pids/foreword.1");
+        let left = place.path().join("pids/foreword.4294967295.0");
+        let alive = place.path().join("pids/foreword.1.0");
         fs::create_dir_all(left.join("3")).unwrap();
         fs::create_dir_all(&alive).unwrap();
         let _groups = Groups::on(&host, &SandboxConfig::default());

@@ -18,8 +18,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::{cases::Case, support::Backend};
 
-/// An unprivileged user, who needs no name.
-const NOBODY: &str = "64999";
+/// Becomes an unprivileged user, who needs no name.
+const AS_NOBODY: &[&str] = &["setpriv", "--reuid=64999", "--regid=64999", "--clear-groups", "--inh-caps=-all"];
 
 fn main() -> ExitCode {
     foreword_sandbox::init_main();
@@ -28,13 +28,16 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let arguments = Arguments::from_args();
+    // A case looks at what its process has and takes, so each gets a process of its own.
+    let is_alone = arguments.exact;
     let trials = cases::all().into_iter().flat_map(|case| {
         let directly = format!("namespace::{}", case.name);
         let as_nobody = format!("namespace_unprivileged::{}", case.name);
+        let name = directly.clone();
         let again = directly.clone();
         [
-            Trial::test(directly, move || run(&case)),
-            Trial::test(as_nobody, move || if is_root() { run_as_nobody(&again) } else { run(&case) }),
+            Trial::test(directly, move || if is_alone { run(&case) } else { run_alone(&name, &[]) }),
+            Trial::test(as_nobody, move || run_alone(&again, if is_root() { AS_NOBODY } else { &[] })),
         ]
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
@@ -47,13 +50,13 @@ fn run(case: &Case) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs one case in this same program as a user who may do nothing.
+/// Runs one case in this same program, through `wrapper`.
 ///
-/// The program is passed as an open file, so it may lie where that user has no way.
-fn run_as_nobody(case: &str) -> Result<(), Failed> {
-    let ran = Command::new("setpriv")
-        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--inh-caps=-all", "/proc/self/fd/0"])
-        .args(["--exact", case, "--nocapture"])
+/// The program is passed as an open file, so it may lie where an unprivileged user has no way.
+fn run_alone(case: &str, wrapper: &[&str]) -> Result<(), Failed> {
+    let words = [wrapper, &["/proc/self/fd/0", "--exact", case, "--nocapture"]].concat();
+    let ran = Command::new(words[0])
+        .args(&words[1..])
         .current_dir("/")
         .env("TMPDIR", "/tmp")
         .stdin(Stdio::from(File::open("/proc/self/exe")?))

@@ -5,12 +5,12 @@ use std::{io::Read, time::Duration};
 use crate::support::Backend;
 
 /// The argument that makes this program such a server; the next is what its commands have in their names.
-pub const ARGUMENT: &str = "a-server-to-kill";
+pub(crate) const ARGUMENT: &str = "a-server-to-kill";
 /// How many sandboxes it has.
-pub const SANDBOXES: usize = 8;
+pub(crate) const SANDBOXES: usize = 8;
 
 /// Says its directory once each sandbox has a command and two background processes, then waits to be killed.
-pub fn serve() {
+pub(crate) fn serve() {
     let mark = std::env::args().nth(2).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let place = Backend::namespace().open();

@@ -16,12 +16,12 @@ use tempfile::TempDir;
 
 /// What the cases are run against.
 #[derive(Clone, Copy)]
-pub struct Backend {
+pub(crate) struct Backend {
     open: fn(&SandboxConfig) -> Arc<dyn Sandboxes>,
 }
 
 impl Backend {
-    pub fn namespace() -> Self {
+    pub(crate) fn namespace() -> Self {
         Self {
             open: |config| match NamespaceSandboxes::open(config) {
                 Ok(sandboxes) => Arc::new(sandboxes),
@@ -31,11 +31,11 @@ impl Backend {
     }
 
     /// Opens sandboxes that are small enough to fill.
-    pub fn open(self) -> Place {
+    pub(crate) fn open(self) -> Place {
         self.open_with(|_| {})
     }
 
-    pub fn open_with(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+    pub(crate) fn open_with(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
         let mut config = SandboxConfig {
             memory_bytes: 256 << 20,
             max_processes: 128,
@@ -51,15 +51,15 @@ impl Backend {
 }
 
 /// Sandboxes, and a data directory that only their server may enter.
-pub struct Place {
-    pub sandboxes: Arc<dyn Sandboxes>,
-    pub directory: TempDir,
-    pub config: SandboxConfig,
+pub(crate) struct Place {
+    pub(crate) sandboxes: Arc<dyn Sandboxes>,
+    pub(crate) directory: TempDir,
+    pub(crate) config: SandboxConfig,
 }
 
 impl Place {
     /// The chat `name`, with its directories.
-    pub fn chat(&self, name: &str) -> Chat {
+    pub(crate) fn chat(&self, name: &str) -> Chat {
         let root = self.directory.path().join(name);
         let make = |name: &str| {
             let path = root.join(name);
@@ -78,14 +78,14 @@ impl Place {
     }
 
     /// Gives a file of the host to the sandbox's user.
-    pub fn own(&self, path: &Path) {
+    pub(crate) fn own(&self, path: &Path) {
         if rustix::process::geteuid().is_root() {
             chown(path, Some(self.config.host_uid), Some(self.config.host_uid)).unwrap();
         }
     }
 
     /// Whether a control group keeps this limit, as it does wherever the server is root.
-    pub fn has_group_for(&self, setting: &str) -> bool {
+    pub(crate) fn has_group_for(&self, setting: &str) -> bool {
         let limits = self.sandboxes.state().limits;
         let limit = limits.into_iter().find(|limit| limit.setting == setting).unwrap();
         matches!(limit.enforcement, Enforcement::Cgroup1 | Enforcement::Cgroup2)
@@ -94,21 +94,21 @@ impl Place {
 
 /// One chat.
 #[derive(Clone)]
-pub struct Chat {
-    pub sandboxes: Arc<dyn Sandboxes>,
-    pub spec: SandboxSpec,
+pub(crate) struct Chat {
+    pub(crate) sandboxes: Arc<dyn Sandboxes>,
+    pub(crate) spec: SandboxSpec,
 }
 
 impl Chat {
-    pub async fn run(&self, script: &str) -> Ran {
+    pub(crate) async fn run(&self, script: &str) -> Ran {
         self.run_for(script, Duration::from_mins(2)).await
     }
 
-    pub async fn run_for(&self, script: &str, timeout: Duration) -> Ran {
+    pub(crate) async fn run_for(&self, script: &str, timeout: Duration) -> Ran {
         self.try_run(script, timeout).await.unwrap_or_else(|error| panic!("{script:.200}: {error:?}"))
     }
 
-    pub async fn try_run(&self, script: &str, timeout: Duration) -> Result<Ran, SandboxError> {
+    pub(crate) async fn try_run(&self, script: &str, timeout: Duration) -> Result<Ran, SandboxError> {
         let command = Command { script: script.to_owned(), environment: Vec::new(), timeout };
         let mut bytes = Vec::new();
         let end = self.sandboxes.run(&self.spec, &command, &mut |chunk: &[u8]| bytes.extend_from_slice(chunk)).await?;
@@ -116,7 +116,7 @@ impl Chat {
     }
 
     /// Runs what has to succeed, and gives what it wrote.
-    pub async fn text(&self, script: &str) -> String {
+    pub(crate) async fn text(&self, script: &str) -> String {
         let ran = self.run(script).await;
         let text = ran.text();
         assert_eq!(ran.end.ending, Ending::Exited(0), "{script}\n{text}");
@@ -124,7 +124,7 @@ impl Chat {
     }
 
     /// How many processes named `name` the sandbox has.
-    pub async fn count(&self, name: &str) -> usize {
+    pub(crate) async fn count(&self, name: &str) -> usize {
         // Bash opens and reads these by itself, so it needs no process and does not count itself.
         let script = format!(
             "count=0; for comm in /proc/[0-9]*/comm; do {{ read -r name < $comm; }} 2>/dev/null && [ \"$name\" = {name} ] && \
@@ -133,24 +133,24 @@ impl Chat {
         self.text(&script).await.trim().parse().unwrap()
     }
 
-    pub fn home(&self, name: &str) -> PathBuf {
+    pub(crate) fn home(&self, name: &str) -> PathBuf {
         self.spec.home.join(name)
     }
 }
 
 /// What a command did.
-pub struct Ran {
-    pub bytes: Vec<u8>,
-    pub end: CommandEnd,
+pub(crate) struct Ran {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) end: CommandEnd,
 }
 
 impl Ran {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
     /// In one line.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let end = &self.end;
         let mut summary = format!("{:?} {:?}", end.ending, self.text());
         if end.background_output == BackgroundOutput::Dropped {
@@ -167,7 +167,7 @@ impl Ran {
 }
 
 /// Waits until `done`, for as long as a loaded machine may need.
-pub async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if done() {
             return;

@@ -56,6 +56,7 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
     if !start.host_network {
         sys::start_loopback().during(Step::Loopback)?;
     }
+    rustix::system::sethostname(b"sandbox").during(Step::MakeRoot)?;
     let trees = open_trees(start, trees)?;
     let rootfs = start.rootfs.as_deref().map(open_tree).transpose();
     let rootfs = rootfs.during_with(Step::OpenDirectory, || "`sandbox.rootfs`".to_owned())?;

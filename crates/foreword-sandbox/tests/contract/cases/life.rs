@@ -152,12 +152,13 @@ async fn nothing_is_left_after_many_starts(backend: Backend) {
     chat.text("true").await;
     drop((chat, place.chat("b")));
     let groups = || {
-        let own = format!("foreword.{}", std::process::id());
+        let own = format!("foreword.{}.*", std::process::id());
         let found = Command::new("find").args(["/sys/fs/cgroup", "-path", &format!("*/{own}/*"), "-type", "d"]).output().unwrap();
         String::from_utf8_lossy(&found.stdout).lines().count()
     };
     place.sandboxes.stop_all().await;
-    assert_eq!(count(), before);
+    // What was aborted lets go of its descriptor when its turn comes.
+    wait_until("its descriptors and children are gone", || count() <= before).await;
     wait_until("its control groups are gone", || groups() == 0).await;
 }
 
@@ -171,7 +172,9 @@ async fn what_a_sandbox_left_can_be_deleted(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
     let script = "mkdir -p a/b; touch a/b/f a/locked; chmod 400 a/locked; mkfifo a/p; ln -s / a/root; chmod 000 a/b a
-        mkdir deep; cd deep; for i in $(seq 3000); do mkdir d && cd -P d; done; touch bottom; chmod 000 .
+        mkdir deep; cd deep; python3 -c 'import os
+for i in range(5000): os.mkdir(\"d\"); os.chdir(\"d\")
+open(\"bottom\", \"w\"); os.chmod(\".\", 0)'
         cd /mnt/user-data/outputs && mkdir x && chmod 000 x";
     assert_eq!(chat.run(script).await.end.ending, foreword_sandbox::Ending::Exited(0));
     place.sandboxes.stop_all().await;

@@ -102,8 +102,10 @@ async fn tmp_counts_as_memory_and_can_be_emptied(backend: Backend) {
     let chat = place.chat("a");
     let ran = chat.run("head -c 900M /dev/zero > /tmp/full; echo $?").await;
     assert!(ran.end.memory_limit_hit, "{}", ran.summary());
+    // There may be so little left that this ends the sandbox, which empties it as well.
     let ran = chat.run("rm -f /tmp/full; echo emptied").await;
-    assert!(ran.text().ends_with("emptied\n"), "{}", ran.summary());
+    assert!(ran.text() == "emptied\n" || ran.end.ending == Ending::MemoryLimit, "{}", ran.summary());
+    chat.run("true").await;
     assert_eq!(chat.run("echo fine").await.summary(), r#"Exited(0) "fine\n""#);
 }
 

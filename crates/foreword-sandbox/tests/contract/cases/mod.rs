@@ -14,15 +14,15 @@ use crate::support::Backend;
 
 /// One fact about a backend.
 #[derive(Clone, Copy)]
-pub struct Case {
-    pub name: &'static str,
-    pub run: fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
 }
 
 /// The cases of a module, each named like its function.
 macro_rules! cases {
     ($($name:ident)*) => {
-        pub fn all() -> Vec<$crate::cases::Case> {
+        pub(crate) fn all() -> Vec<$crate::cases::Case> {
             vec![$($crate::cases::Case {
                 name: concat!(module_path!(), "::", stringify!($name)),
                 run: |backend| Box::pin($name(backend)),
@@ -32,7 +32,7 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-pub fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<Case> {
     let cases =
         [chats::all(), commands::all(), escapes::all(), files::all(), life::all(), limits::all(), sight::all()].concat();
     cases
