@@ -32,16 +32,29 @@ pub trait Sandboxes: Send + Sync {
     ) -> Result<CommandEnd, SandboxError>;
 
     /// Reads a regular file, or a part of it; of a directory, only what it is.
-    async fn read_file(&self, spec: &SandboxSpec, read: ReadFile) -> Result<FileRead, SandboxError>;
+    async fn read_file(&self, spec: &SandboxSpec, read: ReadFile)
+    -> Result<FileRead, SandboxError>;
 
     /// Creates or replaces a file.
-    async fn write_file(&self, spec: &SandboxSpec, write: WriteFile) -> Result<Written, SandboxError>;
+    async fn write_file(
+        &self,
+        spec: &SandboxSpec,
+        write: WriteFile,
+    ) -> Result<Written, SandboxError>;
 
     /// Says what is in a directory.
-    async fn list_directory(&self, spec: &SandboxSpec, list: ListDirectory) -> Result<Listing, SandboxError>;
+    async fn list_directory(
+        &self,
+        spec: &SandboxSpec,
+        list: ListDirectory,
+    ) -> Result<Listing, SandboxError>;
 
     /// Says what a path is, after links.
-    async fn stat(&self, spec: &SandboxSpec, path: &std::path::Path) -> Result<FileStat, SandboxError>;
+    async fn stat(
+        &self,
+        spec: &SandboxSpec,
+        path: &std::path::Path,
+    ) -> Result<FileStat, SandboxError>;
 
     /// Stops the sandbox and everything in it, and waits until it is gone; says whether it ran.
     async fn stop(&self, key: &SandboxKey) -> bool;

@@ -102,16 +102,52 @@ impl SandboxConfig {
     /// Checks the settings as a whole.
     pub fn check(&self) -> Result<(), ConfigError> {
         let least: [(&'static str, u64, u64, &'static str); 7] = [
-            ("idle_timeout_seconds", self.idle_timeout_seconds, 1, "it is at least 1"),
-            ("max_running", self.max_running as u64, 1, "it is at least 1"),
-            ("command_timeout_max_seconds", self.command_timeout_max_seconds, 1, "it is at least 1"),
-            ("memory_bytes", self.memory_bytes, 16 << 20, "bash alone needs 16777216 (16 MiB)"),
+            (
+                "idle_timeout_seconds",
+                self.idle_timeout_seconds,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "max_running",
+                self.max_running as u64,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "command_timeout_max_seconds",
+                self.command_timeout_max_seconds,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "memory_bytes",
+                self.memory_bytes,
+                16 << 20,
+                "bash alone needs 16777216 (16 MiB)",
+            ),
             ("max_processes", self.max_processes, 8, "it is at least 8"),
-            ("max_open_files", self.max_open_files, 64, "it is at least 64"),
-            ("tmp_bytes", self.tmp_bytes, 1 << 20, "it is at least 1048576 (1 MiB)"),
+            (
+                "max_open_files",
+                self.max_open_files,
+                64,
+                "it is at least 64",
+            ),
+            (
+                "tmp_bytes",
+                self.tmp_bytes,
+                1 << 20,
+                "it is at least 1048576 (1 MiB)",
+            ),
         ];
-        if let Some((setting, value, _, reason)) = least.into_iter().find(|(_, value, least, _)| value < least) {
-            return Err(ConfigError { setting, value: value.to_string(), reason });
+        if let Some((setting, value, _, reason)) =
+            least.into_iter().find(|(_, value, least, _)| value < least)
+        {
+            return Err(ConfigError {
+                setting,
+                value: value.to_string(),
+                reason,
+            });
         }
         if !(0.01..=1024.0).contains(&self.cpus) {
             return Err(ConfigError {
@@ -163,7 +199,10 @@ mod tests {
 
     #[test]
     fn root_never_owns_the_files_of_a_sandbox() {
-        let config = SandboxConfig { host_uid: 0, ..SandboxConfig::default() };
+        let config = SandboxConfig {
+            host_uid: 0,
+            ..SandboxConfig::default()
+        };
         assert_eq!(
             config.check().unwrap_err().to_string(),
             "`sandbox.host_uid` cannot be `0`: files of a sandbox must not belong to root; choose a number that no user has"
@@ -172,9 +211,15 @@ mod tests {
 
     #[test]
     fn a_limit_that_stops_everything_is_refused() {
-        let config = SandboxConfig { max_processes: 1, ..SandboxConfig::default() };
+        let config = SandboxConfig {
+            max_processes: 1,
+            ..SandboxConfig::default()
+        };
         assert_eq!(config.check().unwrap_err().setting, "max_processes");
-        let config = SandboxConfig { cpus: f64::NAN, ..SandboxConfig::default() };
+        let config = SandboxConfig {
+            cpus: f64::NAN,
+            ..SandboxConfig::default()
+        };
         assert_eq!(config.check().unwrap_err().setting, "cpus");
     }
 }

@@ -15,7 +15,9 @@ pub enum SandboxError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// As many run as may, and each is at work.
-    #[error("all {limit} sandboxes are in use; try again when one of their commands has ended, or raise `sandbox.max_running`")]
+    #[error(
+        "all {limit} sandboxes are in use; try again when one of their commands has ended, or raise `sandbox.max_running`"
+    )]
     Exhausted {
         /// How many may run.
         limit: usize,

@@ -23,6 +23,9 @@ pub async fn stop_idle_sandboxes(sandboxes: Weak<dyn Sandboxes>, period: Duratio
 async fn stop_idle(sandboxes: &Arc<dyn Sandboxes>) {
     let stopped = sandboxes.stop_idle(Instant::now()).await;
     if stopped > 0 {
-        tracing::info!(stopped, "Stopped {stopped} idle sandboxes; their files stay");
+        tracing::info!(
+            stopped,
+            "Stopped {stopped} idle sandboxes; their files stay"
+        );
     }
 }

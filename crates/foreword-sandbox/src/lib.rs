@@ -23,11 +23,14 @@ mod state;
 mod workspace;
 
 pub use backend::{Sandboxes, open};
-pub use command::{BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output, Restart};
+pub use command::{
+    BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output, Restart,
+};
 pub use config::{BackendName, ConfigError, Network, SandboxConfig};
 pub use error::{FileError, NotFound, SandboxError};
 pub use files::{
-    Content, Entry, FileKind, FileRead, FileStat, Listing, ListDirectory, ReadFile, WriteFile, Written,
+    Content, Entry, FileKind, FileRead, FileStat, ListDirectory, Listing, ReadFile, WriteFile,
+    Written,
 };
 pub use idle::stop_idle_sandboxes;
 pub use none::NoSandboxes;

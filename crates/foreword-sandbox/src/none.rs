@@ -28,13 +28,19 @@ impl NoSandboxes {
             reason: "`sandbox.backend` is `none`".to_owned(),
             cure: "set it to `auto` for commands and files".to_owned(),
         };
-        Self { reason, wanted: true }
+        Self {
+            reason,
+            wanted: true,
+        }
     }
 
     /// They do not work here.
     #[must_use]
     pub fn because(reason: Unavailable) -> Self {
-        Self { reason, wanted: false }
+        Self {
+            reason,
+            wanted: false,
+        }
     }
 
     fn refuse<T>(&self) -> Result<T, SandboxError> {
@@ -57,15 +63,27 @@ impl Sandboxes for NoSandboxes {
         self.refuse()
     }
 
-    async fn read_file(&self, _spec: &SandboxSpec, _read: ReadFile) -> Result<FileRead, SandboxError> {
+    async fn read_file(
+        &self,
+        _spec: &SandboxSpec,
+        _read: ReadFile,
+    ) -> Result<FileRead, SandboxError> {
         self.refuse()
     }
 
-    async fn write_file(&self, _spec: &SandboxSpec, _write: WriteFile) -> Result<Written, SandboxError> {
+    async fn write_file(
+        &self,
+        _spec: &SandboxSpec,
+        _write: WriteFile,
+    ) -> Result<Written, SandboxError> {
         self.refuse()
     }
 
-    async fn list_directory(&self, _spec: &SandboxSpec, _list: ListDirectory) -> Result<Listing, SandboxError> {
+    async fn list_directory(
+        &self,
+        _spec: &SandboxSpec,
+        _list: ListDirectory,
+    ) -> Result<Listing, SandboxError> {
         self.refuse()
     }
 

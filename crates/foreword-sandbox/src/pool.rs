@@ -69,7 +69,11 @@ pub(crate) enum Origin {
 
 impl<S: Life> Pool<S> {
     pub(crate) fn new(max_running: usize, clock: fn() -> Instant) -> Arc<Self> {
-        Arc::new(Self { slots: Mutex::default(), max_running, clock })
+        Arc::new(Self {
+            slots: Mutex::default(),
+            max_running,
+            clock,
+        })
     }
 
     /// Gives the sandbox of `key`, which `start` makes if there is none.
@@ -89,7 +93,11 @@ impl<S: Life> Pool<S> {
             if sandbox.is_alive() {
                 let sandbox = Arc::clone(sandbox);
                 drop(place);
-                return Ok(Lease { sandbox, origin: Origin::Running, _claim: claim });
+                return Ok(Lease {
+                    sandbox,
+                    origin: Origin::Running,
+                    _claim: claim,
+                });
             }
             origin = Origin::Replaced;
             sandbox.stop().await;
@@ -98,7 +106,11 @@ impl<S: Life> Pool<S> {
         let sandbox = Arc::new(start().await?);
         *place = Some(Arc::clone(&sandbox));
         drop(place);
-        Ok(Lease { sandbox, origin, _claim: claim })
+        Ok(Lease {
+            sandbox,
+            origin,
+            _claim: claim,
+        })
     }
 
     /// Stops the sandbox of `key`; says whether it ran.
@@ -113,7 +125,10 @@ impl<S: Life> Pool<S> {
     pub(crate) async fn stop_this(self: &Arc<Self>, key: &SandboxKey, sandbox: &Arc<S>) {
         if let Some(claim) = self.claim_existing(key) {
             let mut place = claim.slot.sandbox.lock().await;
-            if place.as_ref().is_some_and(|current| Arc::ptr_eq(current, sandbox)) {
+            if place
+                .as_ref()
+                .is_some_and(|current| Arc::ptr_eq(current, sandbox))
+            {
                 *place = None;
             }
             sandbox.stop().await;
@@ -122,7 +137,11 @@ impl<S: Life> Pool<S> {
 
     /// Stops all, at once.
     pub(crate) async fn stop_all(self: &Arc<Self>) {
-        let claims: Vec<_> = self.keys().iter().filter_map(|key| self.claim_existing(key)).collect();
+        let claims: Vec<_> = self
+            .keys()
+            .iter()
+            .filter_map(|key| self.claim_existing(key))
+            .collect();
         futures::future::join_all(claims.iter().map(Claim::stop)).await;
     }
 
@@ -130,7 +149,9 @@ impl<S: Life> Pool<S> {
     pub(crate) async fn stop_idle(self: &Arc<Self>, now: Instant, timeout: Duration) -> usize {
         let mut stopped = 0;
         for key in self.keys() {
-            let idle = |use_: &Use| use_.users == 0 && now.saturating_duration_since(use_.since) >= timeout;
+            let idle = |use_: &Use| {
+                use_.users == 0 && now.saturating_duration_since(use_.since) >= timeout
+            };
             if let Some(claim) = self.claim_if(&key, idle)
                 && claim.stop_if_alone().await
             {
@@ -150,7 +171,10 @@ impl<S: Life> Pool<S> {
         loop {
             let victim = {
                 let slots = self.slots();
-                let admitted = slots.values().filter(|slot| slot.lock_use().admitted).count();
+                let admitted = slots
+                    .values()
+                    .filter(|slot| slot.lock_use().admitted)
+                    .count();
                 if slot.lock_use().admitted || admitted < self.max_running {
                     slot.lock_use().admitted = true;
                     return Ok(());
@@ -160,10 +184,16 @@ impl<S: Life> Pool<S> {
                     (use_.users == 0).then_some((use_.since, key, slot))
                 });
                 let Some((_, key, slot)) = idle.min_by_key(|(since, ..)| *since) else {
-                    return Err(SandboxError::Exhausted { limit: self.max_running });
+                    return Err(SandboxError::Exhausted {
+                        limit: self.max_running,
+                    });
                 };
                 slot.lock_use().users += 1;
-                Claim { pool: Arc::clone(self), key: key.clone(), slot: Arc::clone(slot) }
+                Claim {
+                    pool: Arc::clone(self),
+                    key: key.clone(),
+                    slot: Arc::clone(slot),
+                }
             };
             victim.stop_if_alone().await;
         }
@@ -174,18 +204,30 @@ impl<S: Life> Pool<S> {
         let slot = slots.entry(key.clone()).or_insert_with(|| {
             Arc::new(Slot {
                 sandbox: AsyncMutex::new(None),
-                use_: Mutex::new(Use { users: 0, since: (self.clock)(), admitted: false }),
+                use_: Mutex::new(Use {
+                    users: 0,
+                    since: (self.clock)(),
+                    admitted: false,
+                }),
             })
         });
         slot.lock_use().users += 1;
-        Claim { pool: Arc::clone(self), key: key.clone(), slot: Arc::clone(slot) }
+        Claim {
+            pool: Arc::clone(self),
+            key: key.clone(),
+            slot: Arc::clone(slot),
+        }
     }
 
     fn claim_existing(self: &Arc<Self>, key: &SandboxKey) -> Option<Claim<S>> {
         self.claim_if(key, |_| true)
     }
 
-    fn claim_if(self: &Arc<Self>, key: &SandboxKey, wanted: impl FnOnce(&Use) -> bool) -> Option<Claim<S>> {
+    fn claim_if(
+        self: &Arc<Self>,
+        key: &SandboxKey,
+        wanted: impl FnOnce(&Use) -> bool,
+    ) -> Option<Claim<S>> {
         let slots = self.slots();
         let slot = slots.get(key)?;
         let mut use_ = slot.lock_use();
@@ -194,7 +236,11 @@ impl<S: Life> Pool<S> {
         }
         use_.users += 1;
         drop(use_);
-        Some(Claim { pool: Arc::clone(self), key: key.clone(), slot: Arc::clone(slot) })
+        Some(Claim {
+            pool: Arc::clone(self),
+            key: key.clone(),
+            slot: Arc::clone(slot),
+        })
     }
 
     fn keys(&self) -> Vec<SandboxKey> {
@@ -254,7 +300,12 @@ impl<S: Life> Drop for Claim<S> {
         use_.users -= 1;
         use_.since = (self.pool.clock)();
         // Nobody holds the lock of the sandbox without a claim, so with no users left it is free.
-        let empty = use_.users == 0 && self.slot.sandbox.try_lock().is_ok_and(|place| place.is_none());
+        let empty = use_.users == 0
+            && self
+                .slot
+                .sandbox
+                .try_lock()
+                .is_ok_and(|place| place.is_none());
         drop(use_);
         if empty {
             slots.remove(&self.key);
@@ -290,7 +341,9 @@ mod tests {
 
     async fn fake() -> Result<Fake, SandboxError> {
         tokio::task::yield_now().await;
-        Ok(Fake { alive: AtomicBool::new(true) })
+        Ok(Fake {
+            alive: AtomicBool::new(true),
+        })
     }
 
     #[tokio::test]
@@ -307,7 +360,13 @@ mod tests {
         }))
         .await;
         assert_eq!(starts.load(Ordering::SeqCst), 1);
-        assert_eq!(leases.iter().filter(|lease| lease.origin == Origin::Started).count(), 1);
+        assert_eq!(
+            leases
+                .iter()
+                .filter(|lease| lease.origin == Origin::Started)
+                .count(),
+            1
+        );
     }
 
     #[tokio::test]
@@ -351,7 +410,10 @@ mod tests {
         let first = pool.lease(&key("a"), fake).await.unwrap();
         first.sandbox.stop().await;
         drop(first);
-        assert_eq!(pool.lease(&key("a"), fake).await.unwrap().origin, Origin::Replaced);
+        assert_eq!(
+            pool.lease(&key("a"), fake).await.unwrap().origin,
+            Origin::Replaced
+        );
     }
 
     #[tokio::test]

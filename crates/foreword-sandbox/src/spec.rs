@@ -21,7 +21,8 @@ impl SandboxKey {
     pub fn new(word: impl Into<String>) -> Option<Self> {
         let word = word.into();
         let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
-        let fits = (1..=200).contains(&word.len()) && !word.starts_with('.') && word.bytes().all(safe);
+        let fits =
+            (1..=200).contains(&word.len()) && !word.starts_with('.') && word.bytes().all(safe);
         fits.then_some(Self(word))
     }
 
@@ -74,7 +75,18 @@ mod tests {
         for good in ["a", "chat-1", "x.y@z+1", &"k".repeat(200)] {
             assert!(SandboxKey::new(good).is_some(), "{good}");
         }
-        for bad in ["", ".", "..", ".hidden", "a/b", "a\nb", "a b", "ü", "a\0", &"k".repeat(201)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "a/b",
+            "a\nb",
+            "a b",
+            "ü",
+            "a\0",
+            &"k".repeat(201),
+        ] {
             assert!(SandboxKey::new(bad).is_none(), "{bad:?}");
         }
     }

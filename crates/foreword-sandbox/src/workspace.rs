@@ -11,9 +11,15 @@ use std::{
     path::Path,
 };
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, openat, renameat, statat,
+    unlinkat,
+};
 
-const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK);
 
 /// Counts the bytes that the tree at `root` takes on disk, each file once.
 ///
@@ -56,9 +62,16 @@ struct Level {
 
 impl Level {
     /// Reads one directory: adds its files to `total`, keeps its directories for later.
-    fn read(directory: &OwnedFd, total: &mut u64, linked: &mut HashSet<(u64, u64)>) -> io::Result<Self> {
+    fn read(
+        directory: &OwnedFd,
+        total: &mut u64,
+        linked: &mut HashSet<(u64, u64)>,
+    ) -> io::Result<Self> {
         let stat = fstat(directory)?;
-        let mut level = Self { identity: identity(&stat), directories: Vec::new() };
+        let mut level = Self {
+            identity: identity(&stat),
+            directories: Vec::new(),
+        };
         *total += disk_bytes(&stat);
         for entry in Dir::read_from(directory)? {
             let Ok(entry) = entry else { break };
@@ -71,7 +84,9 @@ impl Level {
             };
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 level.directories.push(name.to_owned());
-            } else if stat.st_nlink == 1 || (linked.len() < MOST_LINKED && linked.insert(identity(&stat))) {
+            } else if stat.st_nlink == 1
+                || (linked.len() < MOST_LINKED && linked.insert(identity(&stat)))
+            {
                 *total += disk_bytes(&stat);
             }
         }
@@ -80,7 +95,7 @@ impl Level {
 }
 
 // The fields' types differ between architectures.
-#[expect(clippy::unnecessary_cast, clippy::cast_lossless, reason = "u32 on some architectures")]
+#[expect(clippy::unnecessary_cast, reason = "u32 on some architectures")]
 fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
@@ -94,9 +109,17 @@ fn disk_bytes(stat: &Stat) -> u64 {
 ///
 /// Call it when no sandbox uses the directory.
 pub fn remove_tree(root: &Path) -> io::Result<()> {
-    let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = root
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let name = root.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let parent = openat(rustix::fs::CWD, parent, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let parent = openat(
+        rustix::fs::CWD,
+        parent,
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
     let top = match open_for_removal(&parent, name) {
         Ok(top) => top,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -177,7 +200,10 @@ fn unlink_file(directory: &OwnedFd, name: &CString) -> io::Result<bool> {
 }
 
 /// Opens a directory and makes sure that it can be read and written, which `chmod 000` would keep a server from that is not root.
-fn open_for_removal<P: rustix::path::Arg + Copy>(parent: impl AsFd, name: P) -> io::Result<OwnedFd> {
+fn open_for_removal<P: rustix::path::Arg + Copy>(
+    parent: impl AsFd,
+    name: P,
+) -> io::Result<OwnedFd> {
     let opened = openat(&parent, name, DIRECTORY, Mode::empty());
     let directory = match opened {
         Err(rustix::io::Errno::ACCESS) => {
@@ -221,7 +247,11 @@ mod tests {
         let root = place.path().join("root");
         fs::create_dir(&root).unwrap();
         let script = "import os\nfor i in range(10000): os.mkdir('d'); os.chdir('d')\nopen('deep', 'wb').write(b'x' * 1048576)";
-        let made = process::Command::new("python3").args(["-c", script]).current_dir(&root).status().unwrap();
+        let made = process::Command::new("python3")
+            .args(["-c", script])
+            .current_dir(&root)
+            .status()
+            .unwrap();
         assert!(made.success());
         assert!(measure(&root).unwrap() >= 1 << 20);
         remove_tree(&root).unwrap();
@@ -240,7 +270,7 @@ mod tests {
         std::os::unix::fs::symlink("../kept", root.join("link")).unwrap();
         std::os::unix::fs::symlink("../precious", root.join("other")).unwrap();
         for name in ["closed/inner", "closed"] {
-            fs::set_permissions(root.join(name), fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(root.join(name), fs::Permissions::from_mode(0o0)).unwrap();
         }
         remove_tree(&root).unwrap();
         assert!(!root.exists());

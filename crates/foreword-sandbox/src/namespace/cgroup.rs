@@ -79,21 +79,36 @@ impl Groups {
         let mut why_missing = Vec::new();
         let mut roots = Vec::new();
         let mut missing = Controller::ALL.to_vec();
-        match host.unified().map(|group| hand_down(&group).map(|controllers| (group, controllers))) {
+        match host
+            .unified()
+            .map(|group| hand_down(&group).map(|controllers| (group, controllers)))
+        {
             Some(Ok((group, controllers))) if !controllers.is_empty() => {
                 missing.retain(|controller| !controllers.contains(controller));
-                roots.push(Root { path: group, version: Version::Two, controllers });
+                roots.push(Root {
+                    path: group,
+                    version: Version::Two,
+                    controllers,
+                });
             }
             Some(Err(error)) => why_missing.push(format!("version 2: {error}")),
             _ => {}
         }
         for controller in std::mem::take(&mut missing) {
             match host.legacy(controller) {
-                Some(path) => roots.push(Root { path, version: Version::One, controllers: vec![controller] }),
+                Some(path) => roots.push(Root {
+                    path,
+                    version: Version::One,
+                    controllers: vec![controller],
+                }),
                 None => missing.push(controller),
             }
         }
-        let name = format!("{PREFIX}{}.{}", std::process::id(), INSTANCES.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "{PREFIX}{}.{}",
+            std::process::id(),
+            INSTANCES.fetch_add(1, Ordering::Relaxed)
+        );
         roots.retain_mut(|root| {
             sweep(&root.path);
             let own = root.path.join(&name);
@@ -107,7 +122,10 @@ impl Groups {
         });
         if !missing.is_empty() && why_missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|controller| controller.name()).collect();
-            why_missing.push(format!("this host has no controller for {}", names.join(", ")));
+            why_missing.push(format!(
+                "this host has no controller for {}",
+                names.join(", ")
+            ));
         }
         Self {
             roots,
@@ -121,7 +139,10 @@ impl Groups {
 
     /// What keeps `controller`'s limit, or why nothing does.
     pub(super) fn enforcement(&self, controller: Controller) -> Result<Enforcement, String> {
-        let root = self.roots.iter().find(|root| root.controllers.contains(&controller));
+        let root = self
+            .roots
+            .iter()
+            .find(|root| root.controllers.contains(&controller));
         match root.map(|root| root.version) {
             Some(Version::Two) => Ok(Enforcement::Cgroup2),
             Some(Version::One) => Ok(Enforcement::Cgroup1),
@@ -152,14 +173,19 @@ impl Groups {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             other => other,
         };
-        #[expect(clippy::cast_possible_truncation, reason = "a number of processors between 0.01 and 1024, in microseconds")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a number of processors between 0.01 and 1024, in microseconds"
+        )]
         let quota = (self.cpus * CPU_PERIOD_MICROSECONDS) as i64;
         match (version, controller) {
             (Version::Two, Controller::Memory) => {
                 set("memory.max", self.memory.to_string())?;
                 set_if_there("memory.swap.max", "0".to_owned())
             }
-            (Version::Two, Controller::Cpu) => set("cpu.max", format!("{quota} {CPU_PERIOD_MICROSECONDS}")),
+            (Version::Two, Controller::Cpu) => {
+                set("cpu.max", format!("{quota} {CPU_PERIOD_MICROSECONDS}"))
+            }
             (Version::One, Controller::Memory) => {
                 set("memory.limit_in_bytes", self.memory.to_string())?;
                 set_if_there("memory.memsw.limit_in_bytes", self.memory.to_string())
@@ -190,7 +216,10 @@ pub(super) struct Group {
 impl Group {
     /// What a process writes "0" to in order to join.
     pub(super) fn doors(&self) -> io::Result<Vec<File>> {
-        self.paths.iter().map(|(path, _)| File::options().write(true).open(path.join("cgroup.procs"))).collect()
+        self.paths
+            .iter()
+            .map(|(path, _)| File::options().write(true).open(path.join("cgroup.procs")))
+            .collect()
     }
 
     /// How many processes the memory limit has ended.
@@ -201,7 +230,8 @@ impl Group {
                 Version::Two => "memory.events",
             };
             let text = fs::read_to_string(path.join(name)).ok()?;
-            text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+            text.lines()
+                .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
         };
         self.paths.iter().filter_map(count).sum()
     }
@@ -209,10 +239,13 @@ impl Group {
     /// Removes the groups once their last process is gone, which may take some milliseconds.
     pub(super) async fn remove(&self) {
         for _ in 0..REMOVE_ATTEMPTS {
-            let gone = self.paths.iter().all(|(path, _)| match fs::remove_dir(path) {
-                Ok(()) => true,
-                Err(error) => error.kind() == io::ErrorKind::NotFound,
-            });
+            let gone = self
+                .paths
+                .iter()
+                .all(|(path, _)| match fs::remove_dir(path) {
+                    Ok(()) => true,
+                    Err(error) => error.kind() == io::ErrorKind::NotFound,
+                });
             if gone {
                 return;
             }
@@ -237,7 +270,10 @@ fn prepare(own: &Path, root: &Root) -> io::Result<()> {
 }
 
 fn enable(group: &Path, controllers: &[Controller]) -> io::Result<()> {
-    let words: Vec<_> = controllers.iter().map(|controller| format!("+{}", controller.name())).collect();
+    let words: Vec<_> = controllers
+        .iter()
+        .map(|controller| format!("+{}", controller.name()))
+        .collect();
     fs::write(group.join("cgroup.subtree_control"), words.join(" "))
 }
 
@@ -245,8 +281,10 @@ fn enable(group: &Path, controllers: &[Controller]) -> io::Result<()> {
 fn hand_down(group: &Path) -> io::Result<Vec<Controller>> {
     let offered = fs::read_to_string(group.join("cgroup.controllers"))?;
     let offered: Vec<_> = offered.split_ascii_whitespace().collect();
-    let controllers: Vec<_> =
-        Controller::ALL.into_iter().filter(|controller| offered.contains(&controller.name())).collect();
+    let controllers: Vec<_> = Controller::ALL
+        .into_iter()
+        .filter(|controller| offered.contains(&controller.name()))
+        .collect();
     if controllers.is_empty() {
         return Ok(controllers);
     }
@@ -270,7 +308,13 @@ fn hand_down(group: &Path) -> io::Result<Vec<Controller>> {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
+        let process = name.to_str().and_then(|name| {
+            name.strip_prefix(PREFIX)?
+                .split('.')
+                .next()?
+                .parse::<u32>()
+                .ok()
+        });
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             remove_with_children(&entry.path());
         }
@@ -297,7 +341,10 @@ struct Host {
 impl Host {
     /// Our group of version 2, as a directory.
     fn unified(&self) -> Option<PathBuf> {
-        let path = self.membership.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let path = self
+            .membership
+            .lines()
+            .find_map(|line| line.strip_prefix("0::"))?;
         self.directory(path, |kind, _| kind == "cgroup2")
     }
 
@@ -305,9 +352,15 @@ impl Host {
     fn legacy(&self, controller: Controller) -> Option<PathBuf> {
         let path = self.membership.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
-            fields.next()?.split(',').any(|name| name == controller.name()).then(|| fields.next())?
+            fields
+                .next()?
+                .split(',')
+                .any(|name| name == controller.name())
+                .then(|| fields.next())?
         })?;
-        self.directory(path, |kind, options| kind == "cgroup" && options.split(',').any(|option| option == controller.name()))
+        self.directory(path, |kind, options| {
+            kind == "cgroup" && options.split(',').any(|option| option == controller.name())
+        })
     }
 
     /// Where the group `path` of a hierarchy is, whose mount shows the part of it below its root.
@@ -321,7 +374,11 @@ impl Host {
             }
             let mut before = before.split(' ');
             let (root, mount) = (before.nth(3)?, before.next()?);
-            let below = if root == "/" { path } else { path.strip_prefix(root)? };
+            let below = if root == "/" {
+                path
+            } else {
+                path.strip_prefix(root)?
+            };
             let directory = Path::new(mount).join(below.trim_start_matches('/'));
             directory.is_dir().then_some(directory)
         })
@@ -337,9 +394,15 @@ mod tests {
         let mounts = mounts.iter().map(|(directory, kind, options)| {
             let path = place.join(directory);
             fs::create_dir_all(&path).unwrap();
-            format!("30 20 0:25 / {} rw,relatime shared:5 - {kind} cgroup {options}\n", path.display())
+            format!(
+                "30 20 0:25 / {} rw,relatime shared:5 - {kind} cgroup {options}\n",
+                path.display()
+            )
         });
-        Host { membership: membership.to_owned(), mounts: mounts.collect() }
+        Host {
+            membership: membership.to_owned(),
+            mounts: mounts.collect(),
+        }
     }
 
     #[test]
@@ -350,32 +413,69 @@ mod tests {
         fs::create_dir(&unit).unwrap();
         fs::write(unit.join("cgroup.controllers"), "cpuset cpu memory pids\n").unwrap();
         let groups = Groups::on(&host, &SandboxConfig::default());
-        assert_eq!(groups.enforcement(Controller::Memory), Ok(Enforcement::Cgroup2));
-        assert_eq!(fs::read_to_string(unit.join("cgroup.subtree_control")).unwrap(), "+memory +pids +cpu");
+        assert_eq!(
+            groups.enforcement(Controller::Memory),
+            Ok(Enforcement::Cgroup2)
+        );
+        assert_eq!(
+            fs::read_to_string(unit.join("cgroup.subtree_control")).unwrap(),
+            "+memory +pids +cpu"
+        );
         let (path, _) = groups.make().unwrap().paths.remove(0);
-        assert_eq!(fs::read_to_string(path.join("memory.max")).unwrap(), "2147483648");
-        assert_eq!(fs::read_to_string(path.join("memory.swap.max")).unwrap(), "0");
+        assert_eq!(
+            fs::read_to_string(path.join("memory.max")).unwrap(),
+            "2147483648"
+        );
+        assert_eq!(
+            fs::read_to_string(path.join("memory.swap.max")).unwrap(),
+            "0"
+        );
         assert_eq!(fs::read_to_string(path.join("pids.max")).unwrap(), "512");
-        assert_eq!(fs::read_to_string(path.join("cpu.max")).unwrap(), "100000 100000");
+        assert_eq!(
+            fs::read_to_string(path.join("cpu.max")).unwrap(),
+            "100000 100000"
+        );
     }
 
     #[test]
     fn version_1_fills_in_what_version_2_lacks() {
         let place = tempfile::tempdir().unwrap();
         let membership = "8:pids:/\n4:memory:/own/group\n2:cpu,cpuacct:/\n0::/\n";
-        let mounts = [("two", "cgroup2", "rw"), ("memory", "cgroup", "rw,memory"), ("pids", "cgroup", "rw,pids")];
+        let mounts = [
+            ("two", "cgroup2", "rw"),
+            ("memory", "cgroup", "rw,memory"),
+            ("pids", "cgroup", "rw,pids"),
+        ];
         let host = host(place.path(), membership, &mounts);
         fs::write(place.path().join("two/cgroup.controllers"), "hugetlb\n").unwrap();
         fs::create_dir_all(place.path().join("memory/own/group")).unwrap();
         let groups = Groups::on(&host, &SandboxConfig::default());
-        assert_eq!(groups.enforcement(Controller::Memory), Ok(Enforcement::Cgroup1));
-        assert_eq!(groups.enforcement(Controller::Pids), Ok(Enforcement::Cgroup1));
+        assert_eq!(
+            groups.enforcement(Controller::Memory),
+            Ok(Enforcement::Cgroup1)
+        );
+        assert_eq!(
+            groups.enforcement(Controller::Pids),
+            Ok(Enforcement::Cgroup1)
+        );
         let why = groups.enforcement(Controller::Cpu).unwrap_err();
         assert_eq!(why, "this host has no controller for cpu");
         let group = groups.make().unwrap();
-        let memory = &group.paths.iter().find(|(path, _)| path.starts_with(place.path().join("memory/own/group"))).unwrap().0;
-        assert_eq!(fs::read_to_string(memory.join("memory.limit_in_bytes")).unwrap(), "2147483648");
-        fs::write(memory.join("memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n").unwrap();
+        let memory = &group
+            .paths
+            .iter()
+            .find(|(path, _)| path.starts_with(place.path().join("memory/own/group")))
+            .unwrap()
+            .0;
+        assert_eq!(
+            fs::read_to_string(memory.join("memory.limit_in_bytes")).unwrap(),
+            "2147483648"
+        );
+        fs::write(
+            memory.join("memory.oom_control"),
+            "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+        )
+        .unwrap();
         assert_eq!(group.memory_kills(), 3);
     }
 

@@ -6,6 +6,10 @@ use super::protocol::{Fault, Step};
 use crate::state::Unavailable;
 
 /// What the host says of itself, as far as a cure depends on it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the host, none excludes another"
+)]
 #[derive(Debug, Clone, Default)]
 pub(super) struct Host {
     /// `kernel.apparmor_restrict_unprivileged_userns` is 1.
@@ -20,7 +24,9 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn look() -> Self {
-        let is = |name: &str, value: &str| fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|text| text.trim() == value);
+        let is = |name: &str, value: &str| {
+            fs::read_to_string(format!("/proc/sys/{name}")).is_ok_and(|text| text.trim() == value)
+        };
         let exists = |path: &str| fs::exists(path).unwrap_or(false);
         Self {
             apparmor_restricts: is("kernel/apparmor_restrict_unprivileged_userns", "1"),
@@ -38,9 +44,16 @@ const APPARMOR: &str = "allow it with `sysctl -w kernel.apparmor_restrict_unpriv
 
 /// Explains a failure.
 pub(super) fn explain(fault: &Fault, host: &Host) -> Unavailable {
-    let detail = if fault.detail.is_empty() { String::new() } else { format!(" ({})", fault.detail) };
+    let detail = if fault.detail.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", fault.detail)
+    };
     let reason = format!("{fault}{detail}");
-    Unavailable { reason, cure: cure(fault, host) }
+    Unavailable {
+        reason,
+        cure: cure(fault, host),
+    }
 }
 
 fn cure(fault: &Fault, host: &Host) -> String {
@@ -102,25 +115,75 @@ mod tests {
     use super::*;
 
     fn cure_of(step: Step, errno: i32, host: &Host) -> String {
-        explain(&Fault { step, detail: String::new(), errno }, host).to_string()
+        explain(
+            &Fault {
+                step,
+                detail: String::new(),
+                errno,
+            },
+            host,
+        )
+        .to_string()
     }
 
     #[test]
     fn each_known_failure_names_its_switch() {
         let plain = Host::default();
-        let container = Host { in_container: true, ..plain.clone() };
-        let ubuntu = Host { apparmor_restricts: true, ..plain.clone() };
-        let debian = Host { debian_forbids: true, ..plain.clone() };
-        let off = Host { none_allowed: true, ..plain.clone() };
+        let container = Host {
+            in_container: true,
+            ..plain.clone()
+        };
+        let ubuntu = Host {
+            apparmor_restricts: true,
+            ..plain.clone()
+        };
+        let debian = Host {
+            debian_forbids: true,
+            ..plain.clone()
+        };
+        let off = Host {
+            none_allowed: true,
+            ..plain.clone()
+        };
         for (step, errno, host, word) in [
-            (Step::Clone, libc::ENOSPC, &off, "sysctl -w user.max_user_namespaces=15000"),
-            (Step::Clone, libc::ENOSPC, &plain, "raise `user.max_user_namespaces`"),
+            (
+                Step::Clone,
+                libc::ENOSPC,
+                &off,
+                "sysctl -w user.max_user_namespaces=15000",
+            ),
+            (
+                Step::Clone,
+                libc::ENOSPC,
+                &plain,
+                "raise `user.max_user_namespaces`",
+            ),
             (Step::Clone, libc::EPERM, &container, "seccomp=unconfined"),
-            (Step::Clone, libc::EPERM, &debian, "kernel.unprivileged_userns_clone=1"),
+            (
+                Step::Clone,
+                libc::EPERM,
+                &debian,
+                "kernel.unprivileged_userns_clone=1",
+            ),
             (Step::Clone, libc::EINVAL, &plain, "CONFIG_USER_NS"),
-            (Step::MountProc, libc::EPERM, &container, "systempaths=unconfined"),
-            (Step::MakeRoot, libc::EACCES, &ubuntu, "apparmor_restrict_unprivileged_userns=0"),
-            (Step::MakeRoot, libc::EPERM, &container, "apparmor=unconfined"),
+            (
+                Step::MountProc,
+                libc::EPERM,
+                &container,
+                "systempaths=unconfined",
+            ),
+            (
+                Step::MakeRoot,
+                libc::EACCES,
+                &ubuntu,
+                "apparmor_restrict_unprivileged_userns=0",
+            ),
+            (
+                Step::MakeRoot,
+                libc::EPERM,
+                &container,
+                "apparmor=unconfined",
+            ),
             (Step::MapIds, libc::EPERM, &plain, "sandbox.host_uid"),
             (Step::FindBash, libc::ENOENT, &plain, "sandbox.rootfs"),
         ] {

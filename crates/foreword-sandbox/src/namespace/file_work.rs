@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// How long work on files may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The longest answer, without a file's content.
 const MOST_ANSWER_BYTES: u32 = 16 << 20;
 
@@ -43,25 +43,41 @@ pub(super) struct Done {
 }
 
 /// Does `operation`, giving it `content` if it writes.
-pub(super) async fn work(sandbox: &Arc<Sandbox>, operation: &FileOperation, content: Option<&mut Content>) -> Result<Done, RunError> {
+pub(super) async fn work(
+    sandbox: &Arc<Sandbox>,
+    operation: &FileOperation,
+    content: Option<&mut Content>,
+) -> Result<Done, RunError> {
     let path = path_of(operation);
-    let most = if let FileOperation::Read(read) = operation { read.limit } else { 0 };
+    let most = if let FileOperation::Read(read) = operation {
+        read.limit
+    } else {
+        0
+    };
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs.into_std()?);
     rustix::io::ioctl_fionbio(&theirs, false).map_err(io::Error::from)?;
     let mut expected = sandbox.expect_answer();
-    let request = Request::File { id: expected.id, operation: operation.clone() };
+    let request = Request::File {
+        id: expected.id,
+        operation: operation.clone(),
+    };
     let sent = sandbox.send(&request, &[theirs.as_fd()]).await;
     drop(theirs);
     match sent {
         Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => return Err(invalid_path(&path)),
+        Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
+            return Err(invalid_path(&path));
+        }
         Err(_) => return Err(RunError::NotBegun),
     }
     let (mut from, mut to) = ours.into_split();
     let exchange = async {
         // What cannot be written because the other side gave up is explained by its answer.
-        let (_, answer) = tokio::join!(send_content(&mut to, content), receive_answer(&mut from, most));
+        let (_, answer) = tokio::join!(
+            send_content(&mut to, content),
+            receive_answer(&mut from, most)
+        );
         answer
     };
     match timeout(PATIENCE, exchange).await {
@@ -74,9 +90,9 @@ pub(super) async fn work(sandbox: &Arc<Sandbox>, operation: &FileOperation, cont
     match timeout(PATIENCE, &mut expected.answer).await {
         Ok(Ok(Answer::NotStarted)) => Err(RunError::NoProcessLeft),
         Ok(Err(_)) => Err(RunError::Ended),
-        Ok(Ok(Answer::Ended(_) | Answer::Stuck)) | Err(_) => {
-            Err(RunError::Failed(SandboxError::File(FileError::Interrupted(Path::new(HOME).join(path)))))
-        }
+        Ok(Ok(Answer::Ended(_) | Answer::Stuck)) | Err(_) => Err(RunError::Failed(
+            SandboxError::File(FileError::Interrupted(Path::new(HOME).join(path))),
+        )),
     }
 }
 
@@ -103,7 +119,9 @@ async fn receive_answer(from: &mut OwnedReadHalf, most: u64) -> io::Result<(File
     let mut content = Vec::new();
     if let Ok(FileAnswer::Read { bytes, .. }) = &reply {
         // A file may have become shorter meanwhile.
-        from.take((*bytes).min(most)).read_to_end(&mut content).await?;
+        from.take((*bytes).min(most))
+            .read_to_end(&mut content)
+            .await?;
     }
     Ok((reply, content.into()))
 }
@@ -118,5 +136,8 @@ fn path_of(operation: &FileOperation) -> PathBuf {
 
 fn invalid_path(path: &Path) -> RunError {
     let reason = "it is too long".to_owned();
-    RunError::Failed(SandboxError::File(FileError::InvalidPath { path: path.to_owned(), reason }))
+    RunError::Failed(SandboxError::File(FileError::InvalidPath {
+        path: path.to_owned(),
+        reason,
+    }))
 }

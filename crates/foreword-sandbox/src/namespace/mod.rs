@@ -25,8 +25,8 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
-pub(crate) use init::init_main;
 pub use init::INIT_ARGUMENT;
+pub(crate) use init::init_main;
 
 use self::{
     cgroup::{Controller, Group, Groups},
@@ -112,11 +112,15 @@ impl NamespaceSandboxes {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
         let _turn = self.starts.acquire().await;
-        let start = Start { trees: trees(spec)?, ..self.template.clone() };
+        let start = Start {
+            trees: trees(spec)?,
+            ..self.template.clone()
+        };
         let group = self.groups.make().map_err(backend_error)?;
-        let (started, group) = tokio::task::spawn_blocking(move || (start_in(&start, &group), group))
-            .await
-            .map_err(|error| backend_error(io::Error::other(error)))?;
+        let (started, group) =
+            tokio::task::spawn_blocking(move || (start_in(&start, &group), group))
+                .await
+                .map_err(|error| backend_error(io::Error::other(error)))?;
         let started = match started {
             Ok(started) => started,
             Err(error) => {
@@ -128,7 +132,11 @@ impl NamespaceSandboxes {
             }
         };
         let directories = vec![spec.home.clone(), spec.outputs.clone()];
-        let usage = UsageWatch::new(directories, self.config.workspace_quota_bytes, self.config.min_free_bytes);
+        let usage = UsageWatch::new(
+            directories,
+            self.config.workspace_quota_bytes,
+            self.config.min_free_bytes,
+        );
         usage.recount();
         Sandbox::new(started, Some(group), usage).map_err(backend_error)
     }
@@ -144,7 +152,9 @@ impl NamespaceSandboxes {
         let restart = match error {
             RunError::Failed(error) => return Err(error),
             RunError::Ended => return Err(SandboxError::Stopped(spec.key.clone())),
-            RunError::NoProcessLeft if is_last => return Err(SandboxError::NoProcessLeft(spec.key.clone())),
+            RunError::NoProcessLeft if is_last => {
+                return Err(SandboxError::NoProcessLeft(spec.key.clone()));
+            }
             RunError::NotBegun if is_last => return Err(SandboxError::Stopped(spec.key.clone())),
             RunError::NoProcessLeft => Restart::NoProcessLeft,
             RunError::NotBegun => Restart::Ended,
@@ -200,36 +210,67 @@ impl Sandboxes for NamespaceSandboxes {
         }
     }
 
-    async fn read_file(&self, spec: &SandboxSpec, read: ReadFile) -> Result<FileRead, SandboxError> {
+    async fn read_file(
+        &self,
+        spec: &SandboxSpec,
+        read: ReadFile,
+    ) -> Result<FileRead, SandboxError> {
         let done = self.work(spec, &FileOperation::Read(read), None).await?;
         match done.answer {
-            FileAnswer::Read { stat, .. } => Ok(FileRead { stat, bytes: done.content }),
+            FileAnswer::Read { stat, .. } => Ok(FileRead {
+                stat,
+                bytes: done.content,
+            }),
             _ => Err(unexpected_answer()),
         }
     }
 
-    async fn write_file(&self, spec: &SandboxSpec, write: WriteFile) -> Result<Written, SandboxError> {
-        let WriteFile { path, mode, mut content } = write;
+    async fn write_file(
+        &self,
+        spec: &SandboxSpec,
+        write: WriteFile,
+    ) -> Result<Written, SandboxError> {
+        let WriteFile {
+            path,
+            mode,
+            mut content,
+        } = write;
         let bytes = match &content {
             Content::Bytes(bytes) => bytes.len() as u64,
             Content::File(file) => file.metadata().map_err(backend_error)?.len(),
         };
         let operation = FileOperation::Write { path, mode, bytes };
-        match self.work(spec, &operation, Some(&mut content)).await?.answer {
+        match self
+            .work(spec, &operation, Some(&mut content))
+            .await?
+            .answer
+        {
             FileAnswer::Written(written) => Ok(written),
             _ => Err(unexpected_answer()),
         }
     }
 
-    async fn list_directory(&self, spec: &SandboxSpec, list: ListDirectory) -> Result<Listing, SandboxError> {
-        match self.work(spec, &FileOperation::List(list), None).await?.answer {
+    async fn list_directory(
+        &self,
+        spec: &SandboxSpec,
+        list: ListDirectory,
+    ) -> Result<Listing, SandboxError> {
+        match self
+            .work(spec, &FileOperation::List(list), None)
+            .await?
+            .answer
+        {
             FileAnswer::Listing(listing) => Ok(listing),
             _ => Err(unexpected_answer()),
         }
     }
 
     async fn stat(&self, spec: &SandboxSpec, path: &Path) -> Result<FileStat, SandboxError> {
-        match self.work(spec, &FileOperation::Stat(path.to_owned()), None).await?.answer {
+        match self
+            .work(spec, &FileOperation::Stat(path.to_owned()), None)
+            .await?
+            .answer
+        {
             FileAnswer::Stat(stat) => Ok(stat),
             _ => Err(unexpected_answer()),
         }
@@ -267,8 +308,16 @@ fn template(config: &SandboxConfig, groups: &Groups) -> Start {
     let is_root = uid.is_root();
     let without = |controller, limit| groups.enforcement(controller).is_err().then_some(limit);
     Start {
-        outside_uid: if is_root { config.host_uid } else { uid.as_raw() },
-        outside_gid: if is_root { config.host_uid } else { gid.as_raw() },
+        outside_uid: if is_root {
+            config.host_uid
+        } else {
+            uid.as_raw()
+        },
+        outside_gid: if is_root {
+            config.host_uid
+        } else {
+            gid.as_raw()
+        },
         host_network: config.network == Network::Host,
         rootfs: config.rootfs.clone(),
         trees: Vec::new(),
@@ -284,7 +333,11 @@ fn template(config: &SandboxConfig, groups: &Groups) -> Start {
 
 /// What of the host the sandbox of `spec` sees.
 fn trees(spec: &SandboxSpec) -> Result<Vec<Tree>, SandboxError> {
-    let tree = |host: &PathBuf, inside: String, writable| Tree { host: host.clone(), inside, writable };
+    let tree = |host: &PathBuf, inside: String, writable| Tree {
+        host: host.clone(),
+        inside,
+        writable,
+    };
     let mut trees = vec![
         tree(&spec.home, HOME.to_owned(), true),
         tree(&spec.outputs, OUTPUTS.to_owned(), true),
@@ -294,9 +347,16 @@ fn trees(spec: &SandboxSpec) -> Result<Vec<Tree>, SandboxError> {
         let safe = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if skills.name.is_empty() || !skills.name.bytes().all(safe) {
             let message = format!("`{}` cannot be the name of a skills directory", skills.name);
-            return Err(backend_error(io::Error::new(io::ErrorKind::InvalidInput, message)));
+            return Err(backend_error(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                message,
+            )));
         }
-        trees.push(tree(&skills.host, format!("{SKILLS}/{}", skills.name), false));
+        trees.push(tree(
+            &skills.host,
+            format!("{SKILLS}/{}", skills.name),
+            false,
+        ));
     }
     // The init process starts elsewhere, so what is relative means nothing to it.
     for tree in &mut trees {
@@ -312,20 +372,43 @@ fn start_in(start: &Start, group: &Group) -> Result<Started, StartError> {
 
 fn limits(config: &SandboxConfig, groups: &Groups) -> Vec<LimitState> {
     let by_group = |controller, weaker: Option<&str>| {
-        groups.enforcement(controller).unwrap_or_else(|why| match weaker {
-            Some(weaker) => Enforcement::EachProcess(format!("{weaker}: {why}")),
-            None => Enforcement::Missing(why),
-        })
+        groups
+            .enforcement(controller)
+            .unwrap_or_else(|why| match weaker {
+                Some(weaker) => Enforcement::EachProcess(format!("{weaker}: {why}")),
+                None => Enforcement::Missing(why),
+            })
     };
-    let sampled = |wanted: bool| if wanted { Enforcement::Sampled } else { Enforcement::Missing("it is set to 0".to_owned()) };
-    let limit = |setting, enforcement| LimitState { setting, enforcement };
+    let sampled = |wanted: bool| {
+        if wanted {
+            Enforcement::Sampled
+        } else {
+            Enforcement::Missing("it is set to 0".to_owned())
+        }
+    };
+    let limit = |setting, enforcement| LimitState {
+        setting,
+        enforcement,
+    };
     vec![
-        limit("memory_bytes", by_group(Controller::Memory, Some("of the data of each process, not of all together"))),
+        limit(
+            "memory_bytes",
+            by_group(
+                Controller::Memory,
+                Some("of the data of each process, not of all together"),
+            ),
+        ),
         limit("cpus", by_group(Controller::Cpu, None)),
-        limit("max_processes", by_group(Controller::Pids, Some("as a resource limit"))),
+        limit(
+            "max_processes",
+            by_group(Controller::Pids, Some("as a resource limit")),
+        ),
         limit("max_open_files", Enforcement::Kernel),
         limit("tmp_bytes", Enforcement::Kernel),
-        limit("workspace_quota_bytes", sampled(config.workspace_quota_bytes > 0)),
+        limit(
+            "workspace_quota_bytes",
+            sampled(config.workspace_quota_bytes > 0),
+        ),
         limit("min_free_bytes", sampled(config.min_free_bytes > 0)),
     ]
 }
@@ -346,9 +429,14 @@ fn notes(config: &SandboxConfig) -> Vec<String> {
 }
 
 fn unexpected_answer() -> SandboxError {
-    backend_error(io::Error::other("the init process answered another question"))
+    backend_error(io::Error::other(
+        "the init process answered another question",
+    ))
 }
 
 fn backend_error(error: impl Into<io::Error>) -> SandboxError {
-    SandboxError::Backend { backend: BACKEND, source: Box::new(error.into()) }
+    SandboxError::Backend {
+        backend: BACKEND,
+        source: Box::new(error.into()),
+    }
 }

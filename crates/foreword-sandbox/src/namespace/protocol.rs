@@ -12,8 +12,8 @@ use std::{
 };
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -166,7 +166,11 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
     fn during_with(self, step: Step, detail: impl FnOnce() -> String) -> Result<T, Fault> {
         self.map_err(|error| {
             let errno = error.into().raw_os_error().unwrap_or(0);
-            Fault { step, detail: detail(), errno }
+            Fault {
+                step,
+                detail: detail(),
+                errno,
+            }
         })
     }
 }
@@ -175,7 +179,11 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum FileOperation {
     Read(ReadFile),
-    Write { path: PathBuf, mode: Option<u32>, bytes: u64 },
+    Write {
+        path: PathBuf,
+        mode: Option<u32>,
+        bytes: u64,
+    },
     List(ListDirectory),
     Stat(PathBuf),
 }
@@ -206,9 +214,17 @@ pub(super) fn send<M: Serialize>(
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
-        debug_assert!(fits, "no message has more than {MOST_DESCRIPTORS} descriptors");
+        debug_assert!(
+            fits,
+            "no message has more than {MOST_DESCRIPTORS} descriptors"
+        );
     }
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags | SendFlags::NOSIGNAL)?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(&bytes)],
+        &mut control,
+        flags | SendFlags::NOSIGNAL,
+    )?;
     Ok(())
 }
 
@@ -220,7 +236,12 @@ pub(super) fn receive<M: DeserializeOwned>(
     let mut bytes = vec![0; MOST_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags | RecvFlags::CMSG_CLOEXEC);
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut control,
+        flags | RecvFlags::CMSG_CLOEXEC,
+    );
     let received = match received {
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         other => other?,
@@ -239,5 +260,8 @@ pub(super) fn receive<M: DeserializeOwned>(
     if received.flags.contains(ReturnFlags::TRUNC) {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    Ok(Some((serde_json::from_slice(&bytes[..received.bytes])?, descriptors)))
+    Ok(Some((
+        serde_json::from_slice(&bytes[..received.bytes])?,
+        descriptors,
+    )))
 }

@@ -61,18 +61,34 @@ impl From<io::Error> for RunError {
 /// Checks what bash cannot be given.
 pub(super) fn check(command: &Command) -> Result<(), SandboxError> {
     if command.script.len() > MAX_COMMAND_BYTES {
-        return Err(SandboxError::InvalidCommand("is longer than 1 MiB; write it to a file and run that"));
+        return Err(SandboxError::InvalidCommand(
+            "is longer than 1 MiB; write it to a file and run that",
+        ));
     }
     if command.script.contains('\0') {
-        return Err(SandboxError::InvalidCommand("holds a NUL character, which bash cannot be given"));
+        return Err(SandboxError::InvalidCommand(
+            "holds a NUL character, which bash cannot be given",
+        ));
     }
-    let environment_bytes: usize = command.environment.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let environment_bytes: usize = command
+        .environment
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
     if environment_bytes > 32 << 10 {
-        return Err(SandboxError::InvalidCommand("has an environment of more than 32 KiB"));
+        return Err(SandboxError::InvalidCommand(
+            "has an environment of more than 32 KiB",
+        ));
     }
     let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
-    if command.environment.iter().any(|(name, value)| bad_name(name) || value.contains('\0')) {
-        return Err(SandboxError::InvalidCommand("has a variable that no environment can hold"));
+    if command
+        .environment
+        .iter()
+        .any(|(name, value)| bad_name(name) || value.contains('\0'))
+    {
+        return Err(SandboxError::InvalidCommand(
+            "has a variable that no environment can hold",
+        ));
     }
     Ok(())
 }
@@ -90,14 +106,27 @@ pub(super) async fn run(
     let (reading, writing) = make_pipe()?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
-    let request = Request::Run { id: job.expected.id, sourced: script.sourced, environment: environment(command) };
+    let request = Request::Run {
+        id: job.expected.id,
+        sourced: script.sourced,
+        environment: environment(command),
+    };
     job.started = true;
-    if sandbox.send(&request, &[writing.as_fd(), script.file.as_fd()]).await.is_err() {
+    if sandbox
+        .send(&request, &[writing.as_fd(), script.file.as_fd()])
+        .await
+        .is_err()
+    {
         return Err(RunError::NotBegun);
     }
     drop((writing, script));
-    let mut pipe = Pipe { reading: Some(reading), buffer: vec![0; CHUNK_BYTES] };
-    let (answer, mut why) = job.supervise(&mut pipe, output, started + limit, limit).await;
+    let mut pipe = Pipe {
+        reading: Some(reading),
+        buffer: vec![0; CHUNK_BYTES],
+    };
+    let (answer, mut why) = job
+        .supervise(&mut pipe, output, started + limit, limit)
+        .await;
     job.started = false;
     let memory_limit_hit = sandbox.memory_kills() > memory_kills;
     let status = match answer {
@@ -143,7 +172,11 @@ struct Job<'sandbox> {
 
 impl<'sandbox> Job<'sandbox> {
     fn new(sandbox: &'sandbox Arc<Sandbox>) -> Self {
-        Self { sandbox, expected: sandbox.expect_answer(), started: false }
+        Self {
+            sandbox,
+            expected: sandbox.expect_answer(),
+            started: false,
+        }
     }
 
     /// Delivers output until the command ends, or has to end. No answer means that the sandbox ended, or did not answer.
@@ -180,7 +213,9 @@ impl<'sandbox> Job<'sandbox> {
     /// Has init kill it, and says until when that has to be done.
     async fn kill(&self) -> Instant {
         // If init is gone, the answer says so.
-        let kill = Request::Kill { id: self.expected.id };
+        let kill = Request::Kill {
+            id: self.expected.id,
+        };
         let _ = timeout(KILL_PATIENCE, self.sandbox.send(&kill, &[])).await;
         Instant::now() + KILL_PATIENCE
     }
@@ -189,7 +224,12 @@ impl<'sandbox> Job<'sandbox> {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         if self.started {
-            self.sandbox.send_later(Request::Kill { id: self.expected.id }, None);
+            self.sandbox.send_later(
+                Request::Kill {
+                    id: self.expected.id,
+                },
+                None,
+            );
         }
     }
 }
@@ -218,7 +258,9 @@ impl Pipe {
 
     /// Delivers what is there; says how much.
     fn take(&mut self, output: &mut dyn Output) -> usize {
-        let Some(reading) = &self.reading else { return 0 };
+        let Some(reading) = &self.reading else {
+            return 0;
+        };
         match reading.try_read(&mut self.buffer) {
             Ok(count @ 1..) => {
                 output.chunk(&self.buffer[..count]);
@@ -244,7 +286,12 @@ impl Pipe {
     }
 
     /// Delivers the rest, and leaves the pipe to init if somebody still holds it.
-    async fn finish(&mut self, output: &mut dyn Output, sandbox: &Sandbox, is_alive: bool) -> BackgroundOutput {
+    async fn finish(
+        &mut self,
+        output: &mut dyn Output,
+        sandbox: &Sandbox,
+        is_alive: bool,
+    ) -> BackgroundOutput {
         self.take_rest(output);
         let last_words = async {
             while self.reading.is_some() {
@@ -296,13 +343,18 @@ fn environment(command: &Command) -> Vec<(String, String)> {
         ("USER", "assistant"),
         ("LOGNAME", "assistant"),
         ("SHELL", "/bin/bash"),
-        ("PATH", "/home/assistant/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+        (
+            "PATH",
+            "/home/assistant/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+        ),
         ("LANG", "C.UTF-8"),
         ("TMPDIR", "/tmp"),
     ];
     let overridden = |name: &str| command.environment.iter().any(|(other, _)| other == name);
     let own = own.into_iter().filter(|(name, _)| !overridden(name));
-    own.map(|(name, value)| (name.to_owned(), value.to_owned())).chain(command.environment.iter().cloned()).collect()
+    own.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .chain(command.environment.iter().cloned())
+        .collect()
 }
 
 fn ending(status: i32) -> Ending {

@@ -72,7 +72,11 @@ struct Remains {
 }
 
 impl Sandbox {
-    pub(super) fn new(started: Started, group: Option<Group>, usage: Arc<UsageWatch>) -> io::Result<Self> {
+    pub(super) fn new(
+        started: Started,
+        group: Option<Group>,
+        usage: Arc<UsageWatch>,
+    ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&started.socket, true)?;
         let link = Arc::new(Link {
             socket: sys::watch(started.socket, Interest::READABLE | Interest::WRITABLE)?,
@@ -80,7 +84,11 @@ impl Sandbox {
             dead: AtomicBool::new(false),
         });
         let reader = tokio::spawn(Arc::clone(&link).read()).abort_handle();
-        let remains = Remains { pidfd: started.pidfd, group, cleared: tokio::sync::Mutex::new(false) };
+        let remains = Remains {
+            pidfd: started.pidfd,
+            group,
+            cleared: tokio::sync::Mutex::new(false),
+        };
         Ok(Self {
             link,
             reader,
@@ -101,11 +109,19 @@ impl Sandbox {
             waiting.insert(id, sender);
         }
         drop(waiting);
-        Expected { id, answer, link: Arc::clone(&self.link) }
+        Expected {
+            id,
+            answer,
+            link: Arc::clone(&self.link),
+        }
     }
 
     /// Sends a request.
-    pub(super) async fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) async fn send(
+        &self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         self.link.send(request, descriptors).await
     }
 
@@ -170,7 +186,12 @@ impl Link {
     }
 
     async fn receive(&self) -> io::Result<Option<Reply>> {
-        let received = self.socket.async_io(Interest::READABLE, |socket| receive::<Reply>(socket, RecvFlags::DONTWAIT)).await?;
+        let received = self
+            .socket
+            .async_io(Interest::READABLE, |socket| {
+                receive::<Reply>(socket, RecvFlags::DONTWAIT)
+            })
+            .await?;
         Ok(received.map(|(reply, _descriptors)| reply))
     }
 
@@ -211,7 +232,10 @@ impl Remains {
         if *cleared {
             return;
         }
-        if tokio::time::timeout(STOP_PATIENCE, self.ended()).await.is_err() {
+        if tokio::time::timeout(STOP_PATIENCE, self.ended())
+            .await
+            .is_err()
+        {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
             let _ = tokio::time::timeout(STOP_PATIENCE, self.ended()).await;
         }
@@ -222,8 +246,17 @@ impl Remains {
     }
 
     async fn ended(&self) {
-        let reap = || waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-        let Ok(pidfd) = self.pidfd.try_clone().and_then(|pidfd| sys::watch(pidfd, Interest::READABLE)) else {
+        let reap = || {
+            waitid(
+                WaitId::PidFd(self.pidfd.as_fd()),
+                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+            )
+        };
+        let Ok(pidfd) = self
+            .pidfd
+            .try_clone()
+            .and_then(|pidfd| sys::watch(pidfd, Interest::READABLE))
+        else {
             return;
         };
         // A pidfd is readable once its process has ended, which for the first of a namespace means: and all others.

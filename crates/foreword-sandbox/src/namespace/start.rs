@@ -52,8 +52,13 @@ pub(super) enum StartError {
 
 /// Starts one, in the groups that `doors` lead to.
 pub(super) fn start(start: &Start, doors: &[OwnedFd]) -> Result<Started, StartError> {
-    let (ours, theirs) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(io::Error::from)?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(io::Error::from)?;
     set_socket_timeout(&ours, Timeout::Recv, Some(PATIENCE)).map_err(io::Error::from)?;
     let mut stage_1 = Command::new(Path::new(OURSELVES))
         .arg0("foreword")
@@ -72,7 +77,10 @@ pub(super) fn start(start: &Start, doors: &[OwnedFd]) -> Result<Started, StartEr
     }
     stage_1.wait()?;
     let pidfd = ready?;
-    Ok(Started { socket: ours, pidfd })
+    Ok(Started {
+        socket: ours,
+        pidfd,
+    })
 }
 
 fn wait_until_ready(socket: &OwnedFd) -> Result<OwnedFd, StartError> {

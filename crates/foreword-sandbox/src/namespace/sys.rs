@@ -3,7 +3,10 @@
 //! But for [`watch`], they run in the single-threaded process that `foreword sandbox-init` is, or in a child that it forked, so
 //! nothing else runs while they change the process.
 
-#![expect(unsafe_code, reason = "cloning into namespaces, forking and replacing a process have no safe interface")]
+#![expect(
+    unsafe_code,
+    reason = "cloning into namespaces, forking and replacing a process have no safe interface"
+)]
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_ulong},
@@ -50,7 +53,10 @@ pub(super) fn clone_into_namespaces(namespaces: c_int) -> io::Result<Option<(Pid
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
         pid => {
-            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+            let pid = i32::try_from(pid)
+                .ok()
+                .and_then(Pid::from_raw)
+                .ok_or(io::ErrorKind::InvalidData)?;
             // SAFETY: the kernel made this descriptor for us just now, and nothing else knows of it.
             Ok(Some((pid, unsafe { OwnedFd::from_raw_fd(pidfd) })))
         }
@@ -69,7 +75,11 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
 /// Replaces this process; comes back only with an error.
 pub(super) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const c_char> {
-        strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+        strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([ptr::null()])
+            .collect()
     };
     let (arguments, environment) = (pointers(arguments), pointers(environment));
     // SAFETY: both arrays end with a null pointer and all strings with a NUL, and they live until the call fails.
@@ -78,7 +88,11 @@ pub(super) fn execute(program: &CStr, arguments: &[CString], environment: &[CStr
 }
 
 /// Sets attributes of the mount that `mount` is the root of, and of those below it if `recursive`.
-pub(super) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: MountAttributes, recursive: bool) -> io::Result<()> {
+pub(super) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: MountAttributes,
+    recursive: bool,
+) -> io::Result<()> {
     let mut flags = libc::AT_EMPTY_PATH;
     if recursive {
         flags |= libc::AT_RECURSIVE;
@@ -94,21 +108,38 @@ pub(super) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: MountAttri
             size_of::<MountAttributes>(),
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Brings the loopback interface of this network namespace up.
 pub(super) fn start_loopback() -> io::Result<()> {
-    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None)?;
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
     let mut name = [0; libc::IFNAMSIZ];
     name[0] = b'l'.cast_signed() as c_char;
     name[1] = b'o'.cast_signed() as c_char;
     let up = libc::IFF_UP | libc::IFF_RUNNING;
-    let flags = libc::__c_anonymous_ifr_ifru { ifru_flags: i16::try_from(up).unwrap_or_default() };
-    let request = libc::ifreq { ifr_name: name, ifr_ifru: flags };
+    let flags = libc::__c_anonymous_ifr_ifru {
+        ifru_flags: i16::try_from(up).unwrap_or_default(),
+    };
+    let request = libc::ifreq {
+        ifr_name: name,
+        ifr_ifru: flags,
+    };
     // SAFETY: SIOCSIFFLAGS reads an `ifreq` with a NUL-terminated name and the flags, and `request` outlives the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Blocks `SIGCHLD` and gives a descriptor that is readable when one came.
@@ -147,15 +178,29 @@ pub(super) fn reset_signals() {
 pub(super) fn place_descriptor(from: impl AsFd, to: c_int) -> io::Result<()> {
     let from = from.as_fd().as_raw_fd();
     // SAFETY: `dup2` and `fcntl` touch no memory. The caller is about to replace this process, so no owner of `to` will be dropped.
-    let result = unsafe { if from == to { libc::fcntl(to, libc::F_SETFD, 0) } else { libc::dup2(from, to) } };
-    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result = unsafe {
+        if from == to {
+            libc::fcntl(to, libc::F_SETFD, 0)
+        } else {
+            libc::dup2(from, to)
+        }
+    };
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Closes every descriptor from `first` on.
 pub(super) fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: it touches no memory. The caller is about to replace this process, so no owner of one of them will be dropped.
     let result = unsafe { libc::close_range(first, u32::MAX, 0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Ends this process at once, without running what was registered for its end.

@@ -28,13 +28,22 @@ impl UsageWatch {
     /// `quota` 0 is without limit.
     pub(super) fn new(directories: Vec<PathBuf>, quota: u64, min_free: u64) -> Arc<Self> {
         let quota = if quota == 0 { u64::MAX } else { quota };
-        Arc::new(Self { directories, quota, min_free, counted: Mutex::new(None), counting: AtomicBool::new(false) })
+        Arc::new(Self {
+            directories,
+            quota,
+            min_free,
+            counted: Mutex::new(None),
+            counting: AtomicBool::new(false),
+        })
     }
 
     /// What is used, if it is more than the quota, as last counted.
     pub(super) fn over_quota(&self) -> Option<Usage> {
         let used = (*self.counted())?;
-        (used > self.quota).then_some(Usage { used, limit: self.quota })
+        (used > self.quota).then_some(Usage {
+            used,
+            limit: self.quota,
+        })
     }
 
     /// Counts in the background, unless that is being done already.
@@ -60,16 +69,24 @@ impl UsageWatch {
             tokio::time::sleep(rest).await;
             let watch = Arc::clone(&self);
             let started = tokio::time::Instant::now();
-            let Ok((used, free)) = tokio::task::spawn_blocking(move || (watch.count(), watch.free())).await else {
+            let Ok((used, free)) =
+                tokio::task::spawn_blocking(move || (watch.count(), watch.free())).await
+            else {
                 continue;
             };
             rest = SAMPLE_PERIOD.max(started.elapsed() * REST_FACTOR);
             let grown = used > *before.get_or_insert(used);
             if grown && used > self.quota {
-                return Ending::Quota(Usage { used, limit: self.quota });
+                return Ending::Quota(Usage {
+                    used,
+                    limit: self.quota,
+                });
             }
             if grown && free < self.min_free {
-                return Ending::DiskFull { free, min_free: self.min_free };
+                return Ending::DiskFull {
+                    free,
+                    min_free: self.min_free,
+                };
             }
         }
     }
@@ -79,14 +96,26 @@ impl UsageWatch {
     }
 
     fn count(&self) -> u64 {
-        let used = self.directories.iter().filter_map(|directory| measure(directory).ok()).sum();
+        let used = self
+            .directories
+            .iter()
+            .filter_map(|directory| measure(directory).ok())
+            .sum();
         *self.counted() = Some(used);
         used
     }
 
     fn free(&self) -> u64 {
-        let free = |directory: &PathBuf| rustix::fs::statvfs(directory).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-        self.directories.iter().filter_map(free).min().unwrap_or(u64::MAX)
+        let free = |directory: &PathBuf| {
+            rustix::fs::statvfs(directory)
+                .ok()
+                .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+        };
+        self.directories
+            .iter()
+            .filter_map(free)
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     fn counted(&self) -> MutexGuard<'_, Option<u64>> {

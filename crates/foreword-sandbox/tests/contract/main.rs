@@ -5,6 +5,11 @@
 //!
 //! This program is its own init process, as the `foreword` binary is, so what is tested is the real thing.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "these are tests, though the compiler does not know it without its harness"
+)]
+
 mod cases;
 mod server;
 mod support;
@@ -19,7 +24,13 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use crate::{cases::Case, support::Backend};
 
 /// Becomes an unprivileged user, who needs no name.
-const AS_NOBODY: &[&str] = &["setpriv", "--reuid=64999", "--regid=64999", "--clear-groups", "--inh-caps=-all"];
+const AS_NOBODY: &[&str] = &[
+    "setpriv",
+    "--reuid=64999",
+    "--regid=64999",
+    "--clear-groups",
+    "--inh-caps=-all",
+];
 
 fn main() -> ExitCode {
     foreword_sandbox::init_main();
@@ -36,8 +47,16 @@ fn main() -> ExitCode {
         let name = directly.clone();
         let again = directly.clone();
         [
-            Trial::test(directly, move || if is_alone { run(&case) } else { run_alone(&name, &[]) }),
-            Trial::test(as_nobody, move || run_alone(&again, if is_root() { AS_NOBODY } else { &[] })),
+            Trial::test(directly, move || {
+                if is_alone {
+                    run(&case)
+                } else {
+                    run_alone(&name, &[])
+                }
+            }),
+            Trial::test(as_nobody, move || {
+                run_alone(&again, if is_root() { AS_NOBODY } else { &[] })
+            }),
         ]
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
@@ -45,7 +64,11 @@ fn main() -> ExitCode {
 
 #[expect(clippy::unnecessary_wraps, reason = "the harness wants it so")]
 fn run(case: &Case) -> Result<(), Failed> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on((case.run)(Backend::namespace()));
     Ok(())
 }
@@ -54,16 +77,28 @@ fn run(case: &Case) -> Result<(), Failed> {
 ///
 /// The program is passed as an open file, so it may lie where an unprivileged user has no way.
 fn run_alone(case: &str, wrapper: &[&str]) -> Result<(), Failed> {
-    let words = [wrapper, &["/proc/self/fd/0", "--exact", case, "--nocapture"]].concat();
+    let words = [
+        wrapper,
+        &["/proc/self/fd/0", "--exact", case, "--nocapture"],
+    ]
+    .concat();
     let ran = Command::new(words[0])
         .args(&words[1..])
         .current_dir("/")
         .env("TMPDIR", "/tmp")
         .stdin(Stdio::from(File::open("/proc/self/exe")?))
         .output()?;
-    let output = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let output = format!(
+        "{}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
     // Had the name matched nothing, the program would be content too.
-    if ran.status.success() && output.contains("1 passed") { Ok(()) } else { Err(output.into()) }
+    if ran.status.success() && output.contains("1 passed") {
+        Ok(())
+    } else {
+        Err(output.into())
+    }
 }
 
 fn is_root() -> bool {

@@ -12,7 +12,10 @@ pub(crate) const SANDBOXES: usize = 8;
 /// Says its directory once each sandbox has a command and two background processes, then waits to be killed.
 pub(crate) fn serve() {
     let mark = std::env::args().nth(2).unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let place = Backend::namespace().open();
     runtime.block_on(async {
         for number in 0..SANDBOXES {

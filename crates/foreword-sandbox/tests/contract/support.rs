@@ -9,8 +9,8 @@ use std::{
 };
 
 use foreword_sandbox::{
-    BackgroundOutput, Command, CommandEnd, Ending, Enforcement, NamespaceSandboxes, SandboxConfig, SandboxError, SandboxKey,
-    SandboxSpec, Sandboxes, SkillsDirectory,
+    BackgroundOutput, Command, CommandEnd, Ending, Enforcement, NamespaceSandboxes, SandboxConfig,
+    SandboxError, SandboxKey, SandboxSpec, Sandboxes, SkillsDirectory,
 };
 use tempfile::TempDir;
 
@@ -46,7 +46,11 @@ impl Backend {
         };
         change(&mut config);
         let sandboxes = (self.open)(&config);
-        Place { sandboxes, directory: tempfile::tempdir().unwrap(), config }
+        Place {
+            sandboxes,
+            directory: tempfile::tempdir().unwrap(),
+            config,
+        }
     }
 }
 
@@ -72,9 +76,15 @@ impl Place {
             home: make("home"),
             outputs: make("outputs"),
             uploads: make("uploads"),
-            skills: vec![SkillsDirectory { name: "public".to_owned(), host: make("skills") }],
+            skills: vec![SkillsDirectory {
+                name: "public".to_owned(),
+                host: make("skills"),
+            }],
         };
-        Chat { sandboxes: Arc::clone(&self.sandboxes), spec }
+        Chat {
+            sandboxes: Arc::clone(&self.sandboxes),
+            spec,
+        }
     }
 
     /// Gives a file of the host to the sandbox's user.
@@ -87,8 +97,14 @@ impl Place {
     /// Whether a control group keeps this limit, as it does wherever the server is root.
     pub(crate) fn has_group_for(&self, setting: &str) -> bool {
         let limits = self.sandboxes.state().limits;
-        let limit = limits.into_iter().find(|limit| limit.setting == setting).unwrap();
-        matches!(limit.enforcement, Enforcement::Cgroup1 | Enforcement::Cgroup2)
+        let limit = limits
+            .into_iter()
+            .find(|limit| limit.setting == setting)
+            .unwrap();
+        matches!(
+            limit.enforcement,
+            Enforcement::Cgroup1 | Enforcement::Cgroup2
+        )
     }
 }
 
@@ -105,13 +121,28 @@ impl Chat {
     }
 
     pub(crate) async fn run_for(&self, script: &str, timeout: Duration) -> Ran {
-        self.try_run(script, timeout).await.unwrap_or_else(|error| panic!("{script:.200}: {error:?}"))
+        self.try_run(script, timeout)
+            .await
+            .unwrap_or_else(|error| panic!("{script:.200}: {error:?}"))
     }
 
-    pub(crate) async fn try_run(&self, script: &str, timeout: Duration) -> Result<Ran, SandboxError> {
-        let command = Command { script: script.to_owned(), environment: Vec::new(), timeout };
+    pub(crate) async fn try_run(
+        &self,
+        script: &str,
+        timeout: Duration,
+    ) -> Result<Ran, SandboxError> {
+        let command = Command {
+            script: script.to_owned(),
+            environment: Vec::new(),
+            timeout,
+        };
         let mut bytes = Vec::new();
-        let end = self.sandboxes.run(&self.spec, &command, &mut |chunk: &[u8]| bytes.extend_from_slice(chunk)).await?;
+        let end = self
+            .sandboxes
+            .run(&self.spec, &command, &mut |chunk: &[u8]| {
+                bytes.extend_from_slice(chunk);
+            })
+            .await?;
         Ok(Ran { bytes, end })
     }
 
@@ -160,7 +191,7 @@ impl Ran {
             summary.push_str(" memory");
         }
         if let Some(restart) = end.restarted {
-            summary.push_str(&format!(" restarted {restart:?}"));
+            summary = format!("{summary} restarted {restart:?}");
         }
         summary
     }

@@ -9,7 +9,9 @@ use std::{
     os::fd::OwnedFd,
 };
 
-use rustix::process::{DumpableBehavior, chdir, getpid, set_child_subreaper, set_dumpable_behavior, setsid};
+use rustix::process::{
+    DumpableBehavior, chdir, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
+};
 
 use super::super::sys;
 use crate::spec::HOME;
@@ -27,7 +29,9 @@ pub(super) struct Job {
 
 /// Runs in the child, and does not come back.
 pub(super) fn run(job: Job) -> ! {
-    let error = become_bash(job).err().unwrap_or_else(|| io::Error::other("it came back"));
+    let error = become_bash(job)
+        .err()
+        .unwrap_or_else(|| io::Error::other("it came back"));
     let _ = writeln!(io::stderr(), "cannot start bash: {error}");
     sys::exit(126)
 }
@@ -43,7 +47,10 @@ fn become_bash(job: Job) -> io::Result<()> {
         script.read_to_end(&mut bytes)?;
         CString::new(bytes)?
     };
-    let environment = job.environment.into_iter().map(|(name, value)| CString::new(format!("{name}={value}")));
+    let environment = job
+        .environment
+        .into_iter()
+        .map(|(name, value)| CString::new(format!("{name}={value}")));
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let arguments = [c"bash".to_owned(), c"-lc".to_owned(), script];
     setsid()?;

@@ -3,8 +3,8 @@
 use rustix::{
     process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit},
     thread::{
-        CapabilitySet, CapabilitySets, clear_ambient_capability_set, remove_capability_from_bounding_set,
-        set_capabilities, set_no_new_privs,
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
     },
 };
 
@@ -35,14 +35,29 @@ fn drop_capabilities() -> rustix::io::Result<()> {
         }
     }
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
 }
 
 fn limit(limits: &Limits) -> rustix::io::Result<()> {
     let set = |resource, most: u64| {
         // What the server itself may not have cannot be given.
-        let most = rustix::process::getrlimit(resource).maximum.map_or(most, |maximum| most.min(maximum));
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+        let most = rustix::process::getrlimit(resource)
+            .maximum
+            .map_or(most, |maximum| most.min(maximum));
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        )
     };
     set(Resource::Core, 0)?;
     set(Resource::Nice, 0)?;

@@ -37,21 +37,38 @@ pub(super) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
         FileOperation::Read(read) => match open(&read) {
             Ok((stat, file, bytes)) => {
                 answer(&mut channel, &Ok(FileAnswer::Read { stat, bytes }))?;
-                file.map_or(Ok(()), |file| io::copy(&mut file.take(bytes), &mut channel).map(|_| ()))
+                file.map_or(Ok(()), |file| {
+                    io::copy(&mut file.take(bytes), &mut channel).map(|_| ())
+                })
             }
             Err(error) => answer(&mut channel, &Err(explain(&read.path, &error))),
         },
         FileOperation::Write { path, mode, bytes } => {
             let written = write(&path, mode, bytes, &mut channel);
-            answer(&mut channel, &written.map(FileAnswer::Written).map_err(|error| explain(&path, &error)))
+            answer(
+                &mut channel,
+                &written
+                    .map(FileAnswer::Written)
+                    .map_err(|error| explain(&path, &error)),
+            )
         }
         FileOperation::List(list) => {
             let listing = list_directory(&list);
-            answer(&mut channel, &listing.map(FileAnswer::Listing).map_err(|error| explain(&list.path, &error)))
+            answer(
+                &mut channel,
+                &listing
+                    .map(FileAnswer::Listing)
+                    .map_err(|error| explain(&list.path, &error)),
+            )
         }
         FileOperation::Stat(path) => {
             let stat = fs::metadata(&path).map(|metadata| stat(&metadata));
-            answer(&mut channel, &stat.map(FileAnswer::Stat).map_err(|error| explain(&path, &error)))
+            answer(
+                &mut channel,
+                &stat
+                    .map(FileAnswer::Stat)
+                    .map_err(|error| explain(&path, &error)),
+            )
         }
     });
     i32::from(done.is_err())
@@ -66,7 +83,10 @@ fn answer(channel: &mut UnixStream, reply: &FileReply) -> io::Result<()> {
 
 /// Opens what is to be read, at the right place; of a directory there is nothing to read.
 fn open(read: &ReadFile) -> io::Result<(FileStat, Option<File>, u64)> {
-    let mut file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(&read.path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(&read.path)?;
     let stat = stat(&file.metadata()?);
     match stat.kind {
         FileKind::Directory => Ok((stat, None, 0)),
@@ -80,7 +100,12 @@ fn open(read: &ReadFile) -> io::Result<(FileStat, Option<File>, u64)> {
 }
 
 /// Writes beside the file and renames over it.
-fn write(path: &Path, mode: Option<u32>, bytes: u64, content: &mut UnixStream) -> io::Result<Written> {
+fn write(
+    path: &Path,
+    mode: Option<u32>,
+    bytes: u64,
+    content: &mut UnixStream,
+) -> io::Result<Written> {
     // A link is followed here, since renaming would replace the link itself.
     let (target, before) = match fs::canonicalize(path) {
         Ok(target) => {
@@ -110,9 +135,13 @@ fn write(path: &Path, mode: Option<u32>, bytes: u64, content: &mut UnixStream) -
     if copied != bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    part.file.set_permissions(fs::Permissions::from_mode(mode))?;
+    part.file
+        .set_permissions(fs::Permissions::from_mode(mode))?;
     part.rename_to(&target)?;
-    Ok(Written { created: before.is_none(), mode })
+    Ok(Written {
+        created: before.is_none(),
+        mode,
+    })
 }
 
 /// Where a file will be that is not there: a link that leads nowhere yet is followed once, as opening it would.
@@ -142,9 +171,20 @@ impl PartFile {
         let process = std::process::id();
         for number in 0..100 {
             let path = directory.join(format!(".foreword-part-{process}-{number}"));
-            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            match OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+            {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                opened => return Ok(Self { path, file: opened?, renamed: false }),
+                opened => {
+                    return Ok(Self {
+                        path,
+                        file: opened?,
+                        renamed: false,
+                    });
+                }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
@@ -168,7 +208,10 @@ impl Drop for PartFile {
 /// Lists level by level, so that a bound leaves out what is deepest, then sorts.
 fn list_directory(list: &ListDirectory) -> io::Result<Listing> {
     let most = list.max_entries.min(MOST_ENTRIES) as usize;
-    let mut listing = Listing { entries: Vec::new(), truncated: false };
+    let mut listing = Listing {
+        entries: Vec::new(),
+        truncated: false,
+    };
     let mut found: Vec<(PathBuf, Entry)> = Vec::new();
     let mut waiting = VecDeque::from([(PathBuf::new(), 1)]);
     'levels: while let Some((relative, level)) = waiting.pop_front() {
@@ -186,10 +229,23 @@ fn list_directory(list: &ListDirectory) -> io::Result<Listing> {
                 listing.truncated = true;
                 break 'levels;
             }
-            let Ok(metadata) = entry.metadata() else { continue };
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
             let (kind, path) = (kind(&metadata), relative.join(name));
-            let size = if kind == FileKind::File { metadata.len() } else { 0 };
-            found.push((path.clone(), Entry { path: path.to_string_lossy().into_owned(), kind, size }));
+            let size = if kind == FileKind::File {
+                metadata.len()
+            } else {
+                0
+            };
+            found.push((
+                path.clone(),
+                Entry {
+                    path: path.to_string_lossy().into_owned(),
+                    kind,
+                    size,
+                },
+            ));
             if kind == FileKind::Directory && level < list.depth {
                 waiting.push_back((path, level + 1));
             }
@@ -206,7 +262,12 @@ fn is_hidden(name: &OsString) -> bool {
 }
 
 fn stat(metadata: &Metadata) -> FileStat {
-    FileStat { kind: kind(metadata), size: metadata.len(), mode: metadata.mode() & 0o7777, modified: metadata.mtime() }
+    FileStat {
+        kind: kind(metadata),
+        size: metadata.len(),
+        mode: metadata.mode() & 0o7777,
+        modified: metadata.mtime(),
+    }
 }
 
 fn kind(metadata: &Metadata) -> FileKind {
@@ -231,8 +292,18 @@ fn explain(path: &Path, error: &io::Error) -> FileError {
     let full = Path::new(HOME).join(path);
     match error.raw_os_error() {
         Some(libc::ENXIO | libc::ENODEV) => return FileError::NotAFile(full),
-        Some(libc::ELOOP) => return FileError::InvalidPath { path: full, reason: "too many links".to_owned() },
-        Some(libc::ENAMETOOLONG) => return FileError::InvalidPath { path: full, reason: "a name is too long".to_owned() },
+        Some(libc::ELOOP) => {
+            return FileError::InvalidPath {
+                path: full,
+                reason: "too many links".to_owned(),
+            };
+        }
+        Some(libc::ENAMETOOLONG) => {
+            return FileError::InvalidPath {
+                path: full,
+                reason: "a name is too long".to_owned(),
+            };
+        }
         Some(libc::EISDIR) => return FileError::IsADirectory(full),
         Some(libc::EDQUOT) => return FileError::NoSpace(full),
         _ => {}
@@ -245,16 +316,34 @@ fn explain(path: &Path, error: &io::Error) -> FileError {
         io::ErrorKind::PermissionDenied => FileError::Denied(full),
         io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => FileError::NoSpace(full),
         io::ErrorKind::UnexpectedEof => FileError::Interrupted(full),
-        io::ErrorKind::InvalidInput => FileError::InvalidPath { path: full, reason: "it holds a NUL".to_owned() },
-        _ => FileError::Other { path: full, reason: error.to_string() },
+        io::ErrorKind::InvalidInput => FileError::InvalidPath {
+            path: full,
+            reason: "it holds a NUL".to_owned(),
+        },
+        _ => FileError::Other {
+            path: full,
+            reason: error.to_string(),
+        },
     }
 }
 
 fn not_found(path: PathBuf) -> NotFound {
-    let nearest = path.ancestors().skip(1).find(|parent| parent.is_dir()).unwrap_or(Path::new("/")).to_owned();
+    let nearest = path
+        .ancestors()
+        .skip(1)
+        .find(|parent| parent.is_dir())
+        .unwrap_or(Path::new("/"))
+        .to_owned();
     let names = fs::read_dir(&nearest).into_iter().flatten().flatten();
-    let mut names: Vec<_> = names.take(10_000).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = names
+        .take(10_000)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names.truncate(MOST_NAMES);
-    NotFound { path, nearest, names }
+    NotFound {
+        path,
+        nearest,
+        names,
+    }
 }

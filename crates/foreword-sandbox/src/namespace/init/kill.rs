@@ -92,7 +92,11 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Process> {
     let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let alive = !matches!(fields.next()?, "Z" | "X");
-    Some(Process { pid, parent: fields.next()?.parse().ok()?, alive })
+    Some(Process {
+        pid,
+        parent: fields.next()?.parse().ok()?,
+        alive,
+    })
 }
 
 #[cfg(test)]
@@ -102,7 +106,14 @@ mod tests {
     #[test]
     fn a_process_may_be_called_anything() {
         let process = parse(7, b"7 (a) Z 1 \xff(b) ) S 42 7 7 0").unwrap();
-        assert_eq!(process, Process { pid: 7, parent: 42, alive: true });
+        assert_eq!(
+            process,
+            Process {
+                pid: 7,
+                parent: 42,
+                alive: true
+            }
+        );
         assert!(!parse(7, b"7 (x) Z 42 7 7 0").unwrap().alive);
         assert_eq!(parse(7, b"7 (x"), None);
     }

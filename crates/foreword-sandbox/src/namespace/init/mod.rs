@@ -37,13 +37,15 @@ pub const INIT_ARGUMENT: &str = "sandbox-init";
 
 /// See [`crate::init_main`].
 pub(crate) fn init_main() {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == INIT_ARGUMENT) {
-        let status = match take_socket() {
-            Ok(socket) => stage_1(&socket),
-            Err(_) => {
-                eprintln!("{INIT_ARGUMENT} is started by the server only");
-                2
-            }
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == INIT_ARGUMENT)
+    {
+        let status = if let Ok(socket) = take_socket() {
+            stage_1(&socket)
+        } else {
+            eprintln!("{INIT_ARGUMENT} is started by the server only");
+            2
         };
         sys::exit(status);
     }
@@ -86,12 +88,20 @@ enum Entered {
 
 fn enter(socket: &OwnedFd) -> Result<Entered, Fault> {
     let received = receive::<Start>(socket, RecvFlags::empty()).during(Step::Receive)?;
-    let (start, groups) = received.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof)).during(Step::Receive)?;
+    let (start, groups) = received
+        .ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))
+        .during(Step::Receive)?;
     for group in groups {
-        fs::File::from(group).write_all(b"0").during(Step::JoinGroup)?;
+        fs::File::from(group)
+            .write_all(b"0")
+            .during(Step::JoinGroup)?;
     }
     // True root may open what it is then not allowed to see as the sandbox's user. Whoever may not do it here does it inside.
-    let trees = start.trees.iter().map(|tree| root::open_tree(&tree.host).ok()).collect();
+    let trees = start
+        .trees
+        .iter()
+        .map(|tree| root::open_tree(&tree.host).ok())
+        .collect();
     let (wait, release) = pipe_with(PipeFlags::CLOEXEC).during(Step::Clone)?;
     let mut namespaces = libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
@@ -112,9 +122,12 @@ fn enter(socket: &OwnedFd) -> Result<Entered, Fault> {
             }
         }
         Some((pid, pidfd)) => {
-            send(socket, &Reply::Cloned, &[pidfd.as_fd()], SendFlags::empty()).during(Step::Clone)?;
+            send(socket, &Reply::Cloned, &[pidfd.as_fd()], SendFlags::empty())
+                .during(Step::Clone)?;
             map_ids(pid, &start)?;
-            fs::File::from(release).write_all(&[1]).during(Step::MapIds)?;
+            fs::File::from(release)
+                .write_all(&[1])
+                .during(Step::MapIds)?;
             Ok(Entered::Outside)
         }
     }

@@ -16,8 +16,8 @@ use std::{
 use rustix::{
     fs::{CWD, Gid, Mode, Uid},
     mount::{
-        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change, move_mount,
-        unmount,
+        MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+        mount_change, move_mount, unmount,
     },
     process::{DumpableBehavior, chdir, pivot_root, set_dumpable_behavior, umask},
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
@@ -36,23 +36,40 @@ const OLD: &str = "/.old";
 /// What of the host's root directory holds programs.
 const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// What a root file system of the operator's choice does not decide.
-const OURS: [&str; 9] = ["proc", "sys", "dev", "tmp", "run", "home", "mnt", "root", ".old"];
+const OURS: [&str; 9] = [
+    "proc", "sys", "dev", "tmp", "run", "home", "mnt", "root", ".old",
+];
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Facts about the host's kernel that nobody needs.
 const MASKED: [&str; 10] = [
-    "cmdline", "config.gz", "kallsyms", "kcore", "key-users", "keys", "latency_stats", "sched_debug", "sysrq-trigger", "timer_list",
+    "cmdline",
+    "config.gz",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "latency_stats",
+    "sched_debug",
+    "sysrq-trigger",
+    "timer_list",
 ];
 const BASH: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 
 /// Gives a mount of its own of what is at `path`, with all that is mounted below.
 pub(super) fn open_tree(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
     Ok(rustix::mount::open_tree(CWD, path, flags)?)
 }
 
 /// Makes the root directory. `trees` are those of `start` that could be opened already.
 pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fault> {
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC).during(Step::MakeRoot)?;
+    mount_change(
+        "/",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )
+    .during(Step::MakeRoot)?;
     if !start.host_network {
         sys::start_loopback().during(Step::Loopback)?;
     }
@@ -71,13 +88,24 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
     for (tree, description) in trees.into_iter().zip(&start.trees) {
         let read_only = if description.writable { 0 } else { READ_ONLY };
         directory(&description.inside)
-            .and_then(|()| attach(&tree, &description.inside, read_only | NO_SETUID | NO_DEVICES))
+            .and_then(|()| {
+                attach(
+                    &tree,
+                    &description.inside,
+                    read_only | NO_SETUID | NO_DEVICES,
+                )
+            })
             .during_with(Step::AttachDirectory, || description.inside.clone())?;
     }
     mask_facts().during(Step::MountProc)?;
     leave_host().during(Step::LeaveHost)?;
-    let has_bash = BASH.iter().any(|path| rustix::fs::access(*path, rustix::fs::Access::EXEC_OK).is_ok());
-    has_bash.then_some(()).ok_or(io::Error::from_raw_os_error(libc::ENOENT)).during(Step::FindBash)
+    let has_bash = BASH
+        .iter()
+        .any(|path| rustix::fs::access(*path, rustix::fs::Access::EXEC_OK).is_ok());
+    has_bash
+        .then_some(())
+        .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
+        .during(Step::FindBash)
 }
 
 fn open_trees(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<Vec<OwnedFd>, Fault> {
@@ -103,7 +131,13 @@ fn become_user() -> Result<(), Fault> {
 }
 
 fn enter_new_root() -> io::Result<()> {
-    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755,size=4m,nr_inodes=4096")?;
+    mount(
+        "tmpfs",
+        "/tmp",
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        c"mode=0755,size=4m,nr_inodes=4096",
+    )?;
     chdir("/tmp")?;
     fs::create_dir(".old")?;
     pivot_root(".", ".old")?;
@@ -150,12 +184,20 @@ pub(super) fn show(from: &str, to: &str) -> io::Result<()> {
     } else {
         return Ok(());
     }
-    attach(&open_tree(Path::new(from))?, to, READ_ONLY | NO_SETUID | NO_DEVICES)
+    attach(
+        &open_tree(Path::new(from))?,
+        to,
+        READ_ONLY | NO_SETUID | NO_DEVICES,
+    )
 }
 
 /// Puts a mount of our own at `to`, cut off from where it came from.
 fn attach(tree: &OwnedFd, to: &str, attributes: u64) -> io::Result<()> {
-    let attributes = MountAttributes { set: attributes, propagation: libc::MS_PRIVATE, ..MountAttributes::default() };
+    let attributes = MountAttributes {
+        set: attributes,
+        propagation: libc::MS_PRIVATE,
+        ..MountAttributes::default()
+    };
     sys::set_mount_attributes(tree.as_fd(), attributes, true)?;
     move_mount(tree, "", CWD, to, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     Ok(())
@@ -164,7 +206,13 @@ fn attach(tree: &OwnedFd, to: &str, attributes: u64) -> io::Result<()> {
 fn mount_proc() -> io::Result<()> {
     directory("/proc")?;
     directory("/sys")?;
-    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)?;
+    mount(
+        "proc",
+        "/proc",
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )?;
     Ok(())
 }
 
@@ -172,7 +220,11 @@ fn mask_facts() -> io::Result<()> {
     for name in MASKED {
         let path = format!("/proc/{name}");
         if Path::new(&path).exists() {
-            attach(&open_tree(Path::new("/dev/null"))?, &path, READ_ONLY | NO_SETUID | NO_EXECUTION)?;
+            attach(
+                &open_tree(Path::new("/dev/null"))?,
+                &path,
+                READ_ONLY | NO_SETUID | NO_EXECUTION,
+            )?;
         }
     }
     Ok(())
@@ -181,17 +233,39 @@ fn mask_facts() -> io::Result<()> {
 fn make_devices() -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     directory("/dev")?;
-    mount("tmpfs", "/dev", "tmpfs", flags, c"mode=0755,size=64k,nr_inodes=64")?;
+    mount(
+        "tmpfs",
+        "/dev",
+        "tmpfs",
+        flags,
+        c"mode=0755,size=64k,nr_inodes=64",
+    )?;
     for name in DEVICES {
         let path = format!("/dev/{name}");
         fs::File::create(&path)?;
-        attach(&open_tree(Path::new(&format!("{OLD}/dev/{name}")))?, &path, NO_SETUID | NO_EXECUTION)?;
+        attach(
+            &open_tree(Path::new(&format!("{OLD}/dev/{name}")))?,
+            &path,
+            NO_SETUID | NO_EXECUTION,
+        )?;
     }
     directory("/dev/pts")?;
-    mount("devpts", "/dev/pts", "devpts", flags, c"newinstance,ptmxmode=0666,mode=620")?;
+    mount(
+        "devpts",
+        "/dev/pts",
+        "devpts",
+        flags,
+        c"newinstance,ptmxmode=0666,mode=620",
+    )?;
     directory("/dev/shm")?;
     let shm = c"mode=1777,size=64m,nr_inodes=16384";
-    mount("tmpfs", "/dev/shm", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, shm)?;
+    mount(
+        "tmpfs",
+        "/dev/shm",
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        shm,
+    )?;
     symlink("pts/ptmx", "/dev/ptmx")?;
     symlink("/proc/self/fd", "/dev/fd")?;
     for (number, name) in ["stdin", "stdout", "stderr"].into_iter().enumerate() {
@@ -203,8 +277,15 @@ fn make_devices() -> io::Result<()> {
 fn make_tmp(bytes: u64) -> io::Result<()> {
     directory("/tmp")?;
     let options = format!("mode=1777,size={bytes},nr_inodes=262144\0");
-    let options = std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(io::Error::other)?;
-    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options)?;
+    let options =
+        std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(io::Error::other)?;
+    mount(
+        "tmpfs",
+        "/tmp",
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        options,
+    )?;
     if !Path::new("/var").exists() {
         directory("/var")?;
         symlink("/tmp", "/var/tmp")?;
@@ -220,13 +301,19 @@ fn leave_host() -> io::Result<()> {
 
 fn make_read_only(path: &str, more: u64) -> io::Result<()> {
     let here = rustix::mount::open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
-    let attributes = MountAttributes { set: READ_ONLY | more, ..MountAttributes::default() };
+    let attributes = MountAttributes {
+        set: READ_ONLY | more,
+        ..MountAttributes::default()
+    };
     sys::set_mount_attributes(here.as_fd(), attributes, false)
 }
 
 /// Makes a directory that everybody may enter, and those above it.
 pub(super) fn directory(path: &str) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path)
 }
 
 /// Makes a file that everybody may read.
@@ -237,5 +324,9 @@ pub(super) fn file(path: &str, content: &str) -> io::Result<()> {
 
 /// Puts the file `from` over the file `over`, read only. It stays there when its own name goes.
 pub(super) fn cover(from: &str, over: &str) -> io::Result<()> {
-    attach(&open_tree(Path::new(from))?, over, READ_ONLY | NO_SETUID | NO_DEVICES)
+    attach(
+        &open_tree(Path::new(from))?,
+        over,
+        READ_ONLY | NO_SETUID | NO_DEVICES,
+    )
 }

@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, io};
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
-    sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, apply_filter, sock_filter,
 };
 
 use super::super::protocol::{Fault, Step};
@@ -129,15 +129,22 @@ pub(super) fn apply() -> Result<(), Fault> {
 }
 
 fn forbidden() -> Result<BpfProgram, seccompiler::BackendError> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = FORBIDDEN.iter().map(|number| (*number, Vec::new())).collect();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = FORBIDDEN
+        .iter()
+        .map(|number| (*number, Vec::new()))
+        .collect();
     let namespaces = NEW_NAMESPACES.iter().map(|flag| {
         let flag = u64::from(flag.cast_unsigned());
         rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
     });
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     // Pushing input into a terminal. The kernel looks at the lower half of the number only, and so do we.
-    let terminal = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
-    rules.insert(libc::SYS_ioctl, terminal.into_iter().collect::<Result<_, _>>()?);
+    let terminal =
+        [libc::TIOCSTI, libc::TIOCLINUX].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
+    rules.insert(
+        libc::SYS_ioctl,
+        terminal.into_iter().collect::<Result<_, _>>()?,
+    );
     rules.insert(libc::SYS_socket, sockets()?);
     filter(rules, libc::EPERM)
 }
@@ -145,8 +152,16 @@ fn forbidden() -> Result<BpfProgram, seccompiler::BackendError> {
 /// Unix, internet, and the netlink of `getifaddrs`: nothing else.
 fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let number = |family: libc::c_int| u64::from(family.cast_unsigned());
-    let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    let others: Vec<_> = families.iter().map(|family| (0, SeccompCmpOp::Ne, number(*family))).collect();
+    let families = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+    ];
+    let others: Vec<_> = families
+        .iter()
+        .map(|family| (0, SeccompCmpOp::Ne, number(*family)))
+        .collect();
     let netlink = [
         (0, SeccompCmpOp::Eq, number(libc::AF_NETLINK)),
         (2, SeccompCmpOp::Ne, number(libc::NETLINK_ROUTE)),
@@ -155,7 +170,10 @@ fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
 }
 
 fn absent() -> Result<BpfProgram, seccompiler::BackendError> {
-    filter(ABSENT.iter().map(|number| (*number, Vec::new())).collect(), libc::ENOSYS)
+    filter(
+        ABSENT.iter().map(|number| (*number, Vec::new())).collect(),
+        libc::ENOSYS,
+    )
 }
 
 /// Answers everything newer than [`NEWEST`], and the x32 numbers with them, as not implemented.
@@ -165,10 +183,20 @@ fn unknown() -> BpfProgram {
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
     const ERROR: u32 = 0x0005_0000;
-    let statement = |code, k| sock_filter { code, jt: 0, jf: 0, k };
+    let statement = |code, k| sock_filter {
+        code,
+        jt: 0,
+        jf: 0,
+        k,
+    };
     vec![
         statement(LOAD_WORD, 0),
-        sock_filter { code: JUMP_IF_GREATER, jt: 1, jf: 0, k: NEWEST },
+        sock_filter {
+            code: JUMP_IF_GREATER,
+            jt: 1,
+            jf: 0,
+            k: NEWEST,
+        },
         statement(RETURN, ALLOW),
         statement(RETURN, ERROR | libc::ENOSYS.cast_unsigned()),
     ]
@@ -197,7 +225,11 @@ mod tests {
 
     #[test]
     fn the_filters_stay_short() {
-        let lengths = [forbidden().unwrap().len(), absent().unwrap().len(), unknown().len()];
+        let lengths = [
+            forbidden().unwrap().len(),
+            absent().unwrap().len(),
+            unknown().len(),
+        ];
         assert!(lengths.iter().sum::<usize>() < 420, "{lengths:?}");
     }
 }

@@ -95,21 +95,38 @@ impl<'socket> Init<'socket> {
 
     fn wait(&mut self) -> io::Result<Ready> {
         let now = Instant::now();
-        let rest = self.rest_until.filter(|until| *until > now).map(|until| until - now);
+        let rest = self
+            .rest_until
+            .filter(|until| *until > now)
+            .map(|until| until - now);
         let mut control = PollFlags::IN;
         if !self.unsent.is_empty() {
             control |= PollFlags::OUT;
         }
-        let mut polled = vec![PollFd::new(self.socket, control), PollFd::new(&self.child_signals, PollFlags::IN)];
+        let mut polled = vec![
+            PollFd::new(self.socket, control),
+            PollFd::new(&self.child_signals, PollFlags::IN),
+        ];
         if rest.is_none() {
-            polled.extend(self.drains.iter().map(|drain| PollFd::new(drain, PollFlags::IN)));
+            polled.extend(
+                self.drains
+                    .iter()
+                    .map(|drain| PollFd::new(drain, PollFlags::IN)),
+            );
         }
-        let timeout = rest.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+        let timeout = rest
+            .map(Timespec::try_from)
+            .transpose()
+            .map_err(io::Error::other)?;
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let readable = |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR);
+        let readable = |polled: &PollFd<'_>| {
+            polled
+                .revents()
+                .intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+        };
         Ok(Ready {
             request: readable(&polled[0]),
             children: readable(&polled[1]),
@@ -120,20 +137,42 @@ impl<'socket> Init<'socket> {
     fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
         match request {
-            Request::Run { id, sourced, environment } => {
+            Request::Run {
+                id,
+                sourced,
+                environment,
+            } => {
                 if let (Some(output), Some(script)) = (descriptors.next(), descriptors.next()) {
-                    let job = Job { output, script, sourced, environment };
-                    self.start(Work { id, is_command: true }, || command::run(job));
+                    let job = Job {
+                        output,
+                        script,
+                        sourced,
+                        environment,
+                    };
+                    self.start(
+                        Work {
+                            id,
+                            is_command: true,
+                        },
+                        || command::run(job),
+                    );
                 }
             }
             Request::File { id, operation } => {
                 if let Some(channel) = descriptors.next() {
-                    self.start(Work { id, is_command: false }, || files::work(operation, channel));
+                    self.start(
+                        Work {
+                            id,
+                            is_command: false,
+                        },
+                        || files::work(operation, channel),
+                    );
                 }
             }
             Request::Kill { id } => self.kill(id),
             Request::Drain => self.drains.extend(descriptors.next().filter(|drain| {
-                let flags = fcntl_getfl(drain).map(|flags| fcntl_setfl(drain, flags | OFlags::NONBLOCK));
+                let flags =
+                    fcntl_getfl(drain).map(|flags| fcntl_setfl(drain, flags | OFlags::NONBLOCK));
                 matches!(flags, Ok(Ok(())))
             })),
         }
@@ -153,7 +192,8 @@ impl<'socket> Init<'socket> {
             }
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(0);
-                self.unsent.push_back(Reply::NotStarted { id: work.id, errno });
+                self.unsent
+                    .push_back(Reply::NotStarted { id: work.id, errno });
             }
         }
     }
@@ -162,7 +202,11 @@ impl<'socket> Init<'socket> {
         let Some((pid, work)) = self.jobs.iter().find(|(_, work)| work.id == id) else {
             return;
         };
-        let gone = if work.is_command { kill_tree(*pid) } else { kill_process(*pid, Signal::KILL).is_ok() };
+        let gone = if work.is_command {
+            kill_tree(*pid)
+        } else {
+            kill_process(*pid, Signal::KILL).is_ok()
+        };
         if !gone {
             self.unsent.push_back(Reply::Stuck { id });
         }
@@ -171,9 +215,14 @@ impl<'socket> Init<'socket> {
     fn reap(&mut self) {
         let _ = rustix::io::read(&self.child_signals, &mut [0_u8; 1024][..]);
         for _ in 0..REAPED_AT_ONCE {
-            let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) else { return };
+            let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) else {
+                return;
+            };
             if let Some(work) = self.jobs.remove(&pid) {
-                self.unsent.push_back(Reply::Ended { id: work.id, status: status.as_raw() });
+                self.unsent.push_back(Reply::Ended {
+                    id: work.id,
+                    status: status.as_raw(),
+                });
             }
         }
         // Several signals count as one, so nothing would wake us for the others.
@@ -191,8 +240,16 @@ impl<'socket> Init<'socket> {
                 return true;
             }
             let flags = SpliceFlags::NONBLOCK;
-            let taken = splice(drain.as_fd(), None, nowhere.as_fd(), None, DRAINED_AT_ONCE, flags);
-            !matches!(taken, Ok(0)) && !matches!(taken, Err(error) if error != Errno::AGAIN && error != Errno::INTR)
+            let taken = splice(
+                drain.as_fd(),
+                None,
+                nowhere.as_fd(),
+                None,
+                DRAINED_AT_ONCE,
+                flags,
+            );
+            !matches!(taken, Ok(0))
+                && !matches!(taken, Err(error) if error != Errno::AGAIN && error != Errno::INTR)
         });
         self.rest_until = Some(Instant::now() + DRAIN_REST);
     }

@@ -34,7 +34,10 @@ super::cases! {
 async fn output_comes_in_the_order_it_was_written(backend: Backend) {
     let place = backend.open();
     let script = "for i in 1 2 3; do echo out$i; echo err$i >&2; done";
-    assert_eq!(place.chat("a").text(script).await, "out1\nerr1\nout2\nerr2\nout3\nerr3\n");
+    assert_eq!(
+        place.chat("a").text(script).await,
+        "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
+    );
 }
 
 async fn the_status_is_told(backend: Backend) {
@@ -43,22 +46,43 @@ async fn the_status_is_told(backend: Backend) {
     assert_eq!(chat.run("true").await.summary(), r#"Exited(0) """#);
     assert_eq!(chat.run("exit 7").await.summary(), r#"Exited(7) """#);
     assert_eq!(chat.run("exit 255").await.summary(), r#"Exited(255) """#);
-    assert_eq!(chat.run("echo a; kill -TERM $$").await.summary(), r#"Killed { signal: 15 } "a\n""#);
-    assert_eq!(chat.run("no-such-program-here 2>/dev/null").await.end.ending, Ending::Exited(127));
+    assert_eq!(
+        chat.run("echo a; kill -TERM $$").await.summary(),
+        r#"Killed { signal: 15 } "a\n""#
+    );
+    assert_eq!(
+        chat.run("no-such-program-here 2>/dev/null")
+            .await
+            .end
+            .ending,
+        Ending::Exited(127)
+    );
 }
 
 async fn the_place_is_home_and_the_user_is_nobody_special(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
-    assert_eq!(chat.text("pwd; id -u; id -g; id -un; echo ~").await, "/home/assistant\n1000\n1000\nassistant\n/home/assistant\n");
+    assert_eq!(
+        chat.text("pwd; id -u; id -g; id -un; echo ~").await,
+        "/home/assistant\n1000\n1000\nassistant\n/home/assistant\n"
+    );
     chat.text("echo mine > kept").await;
-    assert_eq!(std::fs::read_to_string(chat.home("kept")).unwrap(), "mine\n");
+    assert_eq!(
+        std::fs::read_to_string(chat.home("kept")).unwrap(),
+        "mine\n"
+    );
 }
 
 async fn the_environment_is_made_for_the_sandbox(backend: Backend) {
     let place = backend.open();
-    let names = place.chat("a").text("env | cut -d= -f1 | sort | tr '\\n' ' '").await;
-    assert_eq!(names, "HOME LANG LOGNAME PATH PWD SHELL SHLVL TMPDIR USER _ ");
+    let names = place
+        .chat("a")
+        .text("env | cut -d= -f1 | sort | tr '\\n' ' '")
+        .await;
+    assert_eq!(
+        names,
+        "HOME LANG LOGNAME PATH PWD SHELL SHLVL TMPDIR USER _ "
+    );
 }
 
 async fn a_variable_of_the_caller_is_there(backend: Backend) {
@@ -66,11 +90,19 @@ async fn a_variable_of_the_caller_is_there(backend: Backend) {
     let chat = place.chat("a");
     let command = Command {
         script: "echo $GREETING $LANG".to_owned(),
-        environment: vec![("GREETING".to_owned(), "good day".to_owned()), ("LANG".to_owned(), "C".to_owned())],
-        timeout: Duration::from_secs(60),
+        environment: vec![
+            ("GREETING".to_owned(), "good day".to_owned()),
+            ("LANG".to_owned(), "C".to_owned()),
+        ],
+        timeout: Duration::from_mins(1),
     };
     let mut bytes = Vec::new();
-    chat.sandboxes.run(&chat.spec, &command, &mut |chunk: &[u8]| bytes.extend_from_slice(chunk)).await.unwrap();
+    chat.sandboxes
+        .run(&chat.spec, &command, &mut |chunk: &[u8]| {
+            bytes.extend_from_slice(chunk);
+        })
+        .await
+        .unwrap();
     assert_eq!(bytes, b"good day C\n");
 }
 
@@ -81,12 +113,18 @@ async fn there_is_nothing_on_standard_input(backend: Backend) {
 
 async fn bytes_that_are_no_text_arrive_as_they_are(backend: Backend) {
     let place = backend.open();
-    assert_eq!(place.chat("a").run("printf '\\xff\\x00\\xc3'").await.bytes, [0xff, 0, 0xc3]);
+    assert_eq!(
+        place.chat("a").run("printf '\\xff\\x00\\xc3'").await.bytes,
+        [0xff, 0, 0xc3]
+    );
 }
 
 async fn a_command_may_close_its_output_and_sleep(backend: Backend) {
     let place = backend.open();
-    let ran = place.chat("a").run("echo before; exec >&- 2>&-; sleep 0.3; exit 3").await;
+    let ran = place
+        .chat("a")
+        .run("echo before; exec >&- 2>&-; sleep 0.3; exit 3")
+        .await;
     assert_eq!(ran.summary(), r#"Exited(3) "before\n""#);
     assert!(ran.end.duration >= Duration::from_millis(300));
 }
@@ -95,7 +133,10 @@ async fn a_command_of_a_mebibyte_runs(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
     for bytes in [119_900, 120_100, (1 << 20) - 100] {
-        let script = format!("x='{}'; echo ${{#x}}; ls /proc/self/fd | tr '\\n' ' '; bash -c 'ls /proc/$$/fd'", "y".repeat(bytes));
+        let script = format!(
+            "x='{}'; echo ${{#x}}; ls /proc/self/fd | tr '\\n' ' '; bash -c 'ls /proc/$$/fd'",
+            "y".repeat(bytes)
+        );
         let text = chat.text(&script).await;
         // Whoever lists has a descriptor for it.
         assert_eq!(text, format!("{bytes}\n0 1 2 3 0\n1\n2\n3\n"));
@@ -118,7 +159,11 @@ async fn a_background_process_lives_on_and_does_not_hold_the_call(backend: Backe
     let ran = chat.run(script).await;
     assert!(ran.text().contains("started\n"), "{}", ran.summary());
     assert!(ran.summary().ends_with(" background"), "{}", ran.summary());
-    assert!(ran.end.duration < Duration::from_secs(5), "{:?}", ran.end.duration);
+    assert!(
+        ran.end.duration < Duration::from_secs(5),
+        "{:?}",
+        ran.end.duration
+    );
     let alive = "until [ -s beat ]; do sleep 0.02; done; a=$(<beat); until [ \"$(<beat)\" != \"$a\" ]; do sleep 0.02; done; echo alive";
     assert_eq!(chat.text(alive).await, "alive\n");
     assert_eq!(chat.text(alive).await, "alive\n");
@@ -154,8 +199,17 @@ os.execvp("sleep", ["sleep", "7777"])' &
     wait_until_sleeping(&chat, 7).await;
     std::fs::write(chat.home("go"), "").unwrap();
     let ran = running.await.unwrap();
-    assert_eq!(ran.end.ending, Ending::TimedOut { after: Duration::from_secs(3) });
-    assert!(ran.end.duration < Duration::from_secs(8), "{:?}", ran.end.duration);
+    assert_eq!(
+        ran.end.ending,
+        Ending::TimedOut {
+            after: Duration::from_secs(3)
+        }
+    );
+    assert!(
+        ran.end.duration < Duration::from_secs(8),
+        "{:?}",
+        ran.end.duration
+    );
     assert_eq!(chat.count("sleep").await, 0);
     assert_eq!(ran.end.restarted, None);
 }
@@ -174,7 +228,9 @@ async fn a_time_out_spares_the_background_of_earlier_calls(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
     chat.text("sleep 8888 > /dev/null 2>&1 &").await;
-    let ran = chat.run_for("sleep 7777 & sleep 7777", Duration::from_millis(300)).await;
+    let ran = chat
+        .run_for("sleep 7777 & sleep 7777", Duration::from_millis(300))
+        .await;
     assert!(matches!(ran.end.ending, Ending::TimedOut { .. }));
     assert_eq!(chat.count("sleep").await, 1);
 }
@@ -182,17 +238,32 @@ async fn a_time_out_spares_the_background_of_earlier_calls(backend: Backend) {
 async fn a_time_out_reaches_a_command_that_stopped_itself(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
-    for script in ["kill -STOP $$", "sleep 7777 & kill -STOP -1; kill -STOP $$", "trap '' TERM INT HUP; while :; do :; done"] {
+    for script in [
+        "kill -STOP $$",
+        "sleep 7777 & kill -STOP -1; kill -STOP $$",
+        "trap '' TERM INT HUP; while :; do :; done",
+    ] {
         let ran = chat.run_for(script, Duration::from_millis(300)).await;
-        assert!(matches!(ran.end.ending, Ending::TimedOut { .. }), "{script}: {}", ran.summary());
-        assert!(ran.end.duration < Duration::from_secs(6), "{script}: {:?}", ran.end.duration);
+        assert!(
+            matches!(ran.end.ending, Ending::TimedOut { .. }),
+            "{script}: {}",
+            ran.summary()
+        );
+        assert!(
+            ran.end.duration < Duration::from_secs(6),
+            "{script}: {:?}",
+            ran.end.duration
+        );
     }
     assert_eq!(chat.text("echo fine").await, "fine\n");
 }
 
 async fn the_output_before_a_time_out_is_kept(backend: Backend) {
     let place = backend.open();
-    let ran = place.chat("a").run_for("echo early; sleep 7777", Duration::from_millis(300)).await;
+    let ran = place
+        .chat("a")
+        .run_for("echo early; sleep 7777", Duration::from_millis(300))
+        .await;
     assert_eq!(ran.text(), "early\n");
 }
 
@@ -202,7 +273,10 @@ async fn hanging_up_ends_the_command(backend: Backend) {
     chat.text("sleep 8888 > /dev/null 2>&1 &").await;
     let running = tokio::spawn({
         let chat = chat.clone();
-        async move { chat.run("touch begun; setsid sleep 7777 & sleep 7777").await }
+        async move {
+            chat.run("touch begun; setsid sleep 7777 & sleep 7777")
+                .await
+        }
     });
     wait_until("the command begins", || chat.home("begun").exists()).await;
     wait_until_sleeping(&chat, 3).await;
@@ -219,10 +293,20 @@ async fn killing_everything_leaves_the_sandbox_usable(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
     chat.text("sleep 8888 > /dev/null 2>&1 &").await;
-    assert_eq!(chat.run("kill -9 -1; echo still here").await.summary(), r#"Exited(0) "still here\n""#);
+    assert_eq!(
+        chat.run("kill -9 -1; echo still here").await.summary(),
+        r#"Exited(0) "still here\n""#
+    );
     assert_eq!(chat.count("sleep").await, 0);
     let ran = chat.run("setsid kill -9 -1; echo unreached").await;
-    assert!(matches!(ran.end.ending, Ending::Killed { signal: 9 } | Ending::Exited(_)), "{}", ran.summary());
+    assert!(
+        matches!(
+            ran.end.ending,
+            Ending::Killed { signal: 9 } | Ending::Exited(_)
+        ),
+        "{}",
+        ran.summary()
+    );
     let ran = chat.run("echo fine").await;
     assert_eq!(ran.summary(), r#"Exited(0) "fine\n""#);
 }
@@ -244,8 +328,18 @@ async fn a_flood_of_ten_gigabytes_needs_no_memory(backend: Backend) {
     let before = peak_memory();
     let mut count = 0_u64;
     let script = "head -c 10G /dev/zero".to_owned();
-    let command = Command { script, environment: Vec::new(), timeout: Duration::from_mins(5) };
-    let end = chat.sandboxes.run(&chat.spec, &command, &mut |chunk: &[u8]| count += chunk.len() as u64).await.unwrap();
+    let command = Command {
+        script,
+        environment: Vec::new(),
+        timeout: Duration::from_mins(5),
+    };
+    let end = chat
+        .sandboxes
+        .run(&chat.spec, &command, &mut |chunk: &[u8]| {
+            count += chunk.len() as u64;
+        })
+        .await
+        .unwrap();
     assert_eq!((end.ending, count), (Ending::Exited(0), 10 << 30));
     let grown = peak_memory() - before;
     assert!(grown < 2 << 20, "{grown} bytes");
@@ -254,7 +348,10 @@ async fn a_flood_of_ten_gigabytes_needs_no_memory(backend: Backend) {
 /// The most memory that this process ever had resident, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
@@ -273,7 +370,13 @@ async fn many_commands_at_once_each_get_their_own_output(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
     let chat = &chat;
-    let all = (0..32).map(|number| async move { (number, chat.text(&format!("echo {number}; sleep 0.05; echo {number}")).await) });
+    let all = (0..32).map(|number| async move {
+        (
+            number,
+            chat.text(&format!("echo {number}; sleep 0.05; echo {number}"))
+                .await,
+        )
+    });
     for (number, text) in futures::future::join_all(all).await {
         assert_eq!(text, format!("{number}\n{number}\n"));
     }

@@ -124,7 +124,10 @@ async fn commands_that_would_lead_out_are_refused(backend: Backend) {
         format!("if bash -c '{quoted}' > /dev/null 2>&1 < /dev/null; then echo 'LED OUT: {quoted}'; fi\n")
     });
     assert_eq!(chat.run(&attempts.collect::<String>()).await.text(), "");
-    assert_eq!(std::fs::read_to_string(chat.spec.uploads.join("given")).unwrap(), "by the user");
+    assert_eq!(
+        std::fs::read_to_string(chat.spec.uploads.join("given")).unwrap(),
+        "by the user"
+    );
 }
 
 /// Calls the kernel directly. What is absent has to answer so, since the C library then does without.
@@ -222,10 +225,16 @@ for family, address in [(socket.AF_INET, (\"127.0.0.1\", {port})), (socket.AF_UN
 async fn what_was_refused_did_no_harm(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
-    let (signals, waits) = ("kill -STOP 1; kill -9 1", "python3 -c 'import os\nfor p in range(2, 400):\n  try: os.kill(p, 9)\n  except OSError: pass'");
+    let (signals, waits) = (
+        "kill -STOP 1; kill -9 1",
+        "python3 -c 'import os\nfor p in range(2, 400):\n  try: os.kill(p, 9)\n  except OSError: pass'",
+    );
     chat.run(signals).await;
     chat.run(waits).await;
-    assert_eq!(chat.run("echo fine").await.summary(), r#"Exited(0) "fine\n""#);
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n""#
+    );
 }
 
 async fn programs_of_another_architecture_are_ended(backend: Backend) {
@@ -239,7 +248,14 @@ async fn programs_of_another_architecture_are_ended(backend: Backend) {
 m = mmap.mmap(-1, 4096, prot=7); m.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
 print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))())'"#;
     let ran = chat.run(script).await;
-    assert!(matches!(ran.end.ending, Ending::Killed { signal: 31 } | Ending::Exited(159)), "{}", ran.summary());
+    assert!(
+        matches!(
+            ran.end.ending,
+            Ending::Killed { signal: 31 } | Ending::Exited(159)
+        ),
+        "{}",
+        ran.summary()
+    );
 }
 
 /// Races with commands that start, for the moment in which one is still a copy of init.
@@ -267,7 +283,11 @@ print("SEEN", seen) if seen else print("nothing")
     });
     while !racing.is_finished() {
         chat.run("true").await;
-        let read = foreword_sandbox::ReadFile { path: "race.py".into(), offset: 0, limit: 10 };
+        let read = foreword_sandbox::ReadFile {
+            path: "race.py".into(),
+            offset: 0,
+            limit: 10,
+        };
         chat.sandboxes.read_file(&chat.spec, read).await.unwrap();
     }
     assert_eq!(racing.await.unwrap(), "nothing\n");
@@ -278,8 +298,21 @@ async fn with_the_hosts_network_only_the_network_is_shared(backend: Backend) {
     let chat = place.chat("a");
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = tcp.local_addr().unwrap().port();
-    assert_eq!(chat.text(&format!("echo > /dev/tcp/127.0.0.1/{port} && echo reached")).await, "reached\n");
-    let refused = chat.run("ip link add dummy0 type dummy; ip link set lo down; ping -c1 -W1 127.0.0.1").await;
+    assert_eq!(
+        chat.text(&format!("echo > /dev/tcp/127.0.0.1/{port} && echo reached"))
+            .await,
+        "reached\n"
+    );
+    let refused = chat
+        .run("ip link add dummy0 type dummy; ip link set lo down; ping -c1 -W1 127.0.0.1")
+        .await;
     assert_ne!(refused.end.ending, Ending::Exited(0));
-    assert!(place.sandboxes.state().notes.iter().any(|note| note.contains("`sandbox.network` is `host`")));
+    assert!(
+        place
+            .sandboxes
+            .state()
+            .notes
+            .iter()
+            .any(|note| note.contains("`sandbox.network` is `host`"))
+    );
 }

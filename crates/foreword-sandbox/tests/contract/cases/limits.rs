@@ -27,7 +27,15 @@ async fn every_limit_says_what_keeps_it(backend: Backend) {
     let settings: Vec<_> = limits.iter().map(|limit| limit.setting).collect();
     assert_eq!(
         settings,
-        ["memory_bytes", "cpus", "max_processes", "max_open_files", "tmp_bytes", "workspace_quota_bytes", "min_free_bytes"]
+        [
+            "memory_bytes",
+            "cpus",
+            "max_processes",
+            "max_open_files",
+            "tmp_bytes",
+            "workspace_quota_bytes",
+            "min_free_bytes"
+        ]
     );
     let root = rustix::process::geteuid().is_root();
     assert_eq!(place.has_group_for("memory_bytes"), root, "{limits:?}");
@@ -40,12 +48,28 @@ async fn a_fork_bomb_is_contained_and_ended(backend: Backend) {
 while True:
   try: os.fork() or os.setsid()
   except OSError: pass'";
-    for bomb in [":(){ :|:& };:; while :; do :; done", "f() { f & f & }; f; sleep 9999", python] {
+    for bomb in [
+        ":(){ :|:& };:; while :; do :; done",
+        "f() { f & f & }; f; sleep 9999",
+        python,
+    ] {
         let ran = chat.run_for(bomb, Duration::from_secs(1)).await;
-        assert!(matches!(ran.end.ending, Ending::TimedOut { .. } | Ending::Exited(_)), "{bomb}: {:?}", ran.end.ending);
-        assert!(ran.end.duration < Duration::from_secs(10), "{bomb}: {:?}", ran.end.duration);
+        assert!(
+            matches!(ran.end.ending, Ending::TimedOut { .. } | Ending::Exited(_)),
+            "{bomb}: {:?}",
+            ran.end.ending
+        );
+        assert!(
+            ran.end.duration < Duration::from_secs(10),
+            "{bomb}: {:?}",
+            ran.end.duration
+        );
         let next = chat.run("echo fine").await;
-        assert!(next.text().ends_with("fine\n"), "{bomb}: {}", next.summary());
+        assert!(
+            next.text().ends_with("fine\n"),
+            "{bomb}: {}",
+            next.summary()
+        );
         chat.sandboxes.stop(&chat.spec.key).await;
     }
 }
@@ -63,7 +87,10 @@ while True:
     chat.run(hold).await;
     wait_until("all processes are taken", || chat.home("full").exists()).await;
     let ran = chat.run("echo fine").await;
-    assert_eq!(ran.summary(), r#"Exited(0) "fine\n" restarted NoProcessLeft"#);
+    assert_eq!(
+        ran.summary(),
+        r#"Exited(0) "fine\n" restarted NoProcessLeft"#
+    );
     assert_eq!(ran.end.restarted, Some(Restart::NoProcessLeft));
     assert_eq!(chat.run("echo fine").await.end.restarted, None);
 }
@@ -87,10 +114,21 @@ while True: b.append(bytearray(1 << 20))' 2>&1 | tail -1; echo ${PIPESTATUS[0]}"
 async fn a_full_tmp_is_no_space_left(backend: Backend) {
     let place = backend.open();
     let ran = place.chat("a").run("head -c 1G /dev/zero > /tmp/full; echo $?; stat -c %s /tmp/full; rm /tmp/full; head -c 100M /dev/zero > /dev/shm/full; echo $?").await;
-    assert!(ran.text().contains("No space left on device"), "{}", ran.summary());
+    assert!(
+        ran.text().contains("No space left on device"),
+        "{}",
+        ran.summary()
+    );
     assert!(ran.text().contains("\n1\n67108864\n"), "{}", ran.summary());
     let small = "for i in $(seq 20000); do : > /dev/shm/$i || break; done 2>&1 | tail -1";
-    assert!(place.chat("b").run(small).await.text().contains("No space left"));
+    assert!(
+        place
+            .chat("b")
+            .run(small)
+            .await
+            .text()
+            .contains("No space left")
+    );
 }
 
 async fn tmp_counts_as_memory_and_can_be_emptied(backend: Backend) {
@@ -100,18 +138,30 @@ async fn tmp_counts_as_memory_and_can_be_emptied(backend: Backend) {
         return;
     }
     let chat = place.chat("a");
-    let ran = chat.run("head -c 900M /dev/zero > /tmp/full; echo $?").await;
+    let ran = chat
+        .run("head -c 900M /dev/zero > /tmp/full; echo $?")
+        .await;
     assert!(ran.end.memory_limit_hit, "{}", ran.summary());
     // There may be so little left that this ends the sandbox, which empties it as well.
     let ran = chat.run("rm -f /tmp/full; echo emptied").await;
-    assert!(ran.text() == "emptied\n" || ran.end.ending == Ending::MemoryLimit, "{}", ran.summary());
+    assert!(
+        ran.text() == "emptied\n" || ran.end.ending == Ending::MemoryLimit,
+        "{}",
+        ran.summary()
+    );
     chat.run("true").await;
-    assert_eq!(chat.run("echo fine").await.summary(), r#"Exited(0) "fine\n""#);
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n""#
+    );
 }
 
 async fn open_files_are_limited(backend: Backend) {
     let place = backend.open_with(|config| config.max_open_files = 100);
-    let text = place.chat("a").text("ulimit -n; ulimit -Hn; ulimit -n 200 2>/dev/null || echo refused; ulimit -c").await;
+    let text = place
+        .chat("a")
+        .text("ulimit -n; ulimit -Hn; ulimit -n 200 2>/dev/null || echo refused; ulimit -c")
+        .await;
     assert_eq!(text, "100\n100\nrefused\n0\n");
 }
 
@@ -119,12 +169,26 @@ async fn the_processor_is_shared(backend: Backend) {
     let place = backend.open_with(|config| config.cpus = 0.5);
     if !place.has_group_for("cpus") {
         let limits = place.sandboxes.state().limits;
-        assert!(limits.iter().any(|limit| matches!(limit.enforcement, foreword_sandbox::Enforcement::Missing(_))));
+        assert!(
+            limits.iter().any(|limit| matches!(
+                limit.enforcement,
+                foreword_sandbox::Enforcement::Missing(_)
+            ))
+        );
         return;
     }
     let spin = "for i in 1 2 3; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait; times | tail -1";
-    let text = place.chat("a").text(&format!("{{ {spin}; }} 2>/dev/null")).await;
-    let seconds: f64 = text.split_once('m').and_then(|(_, rest)| rest.split_once('s')).unwrap().0.parse().unwrap();
+    let text = place
+        .chat("a")
+        .text(&format!("{{ {spin}; }} 2>/dev/null"))
+        .await;
+    let seconds: f64 = text
+        .split_once('m')
+        .and_then(|(_, rest)| rest.split_once('s'))
+        .unwrap()
+        .0
+        .parse()
+        .unwrap();
     assert!(seconds < 1.6, "{text}");
 }
 
@@ -133,13 +197,21 @@ async fn a_workspace_over_its_quota_is_ended_and_may_be_emptied(backend: Backend
     let chat = place.chat("a");
     chat.text("true").await;
     let fill = "i=0; while :; do i=$((i + 1)); head -c 8M /dev/zero > file-$i; sleep 0.05; done";
-    let ran = chat.run_for(fill, Duration::from_secs(60)).await;
-    let Ending::Quota(usage) = ran.end.ending else { panic!("{}", ran.summary()) };
-    assert!(usage.used > usage.limit && usage.limit == 64 << 20, "{usage:?}");
+    let ran = chat.run_for(fill, Duration::from_mins(1)).await;
+    let Ending::Quota(usage) = ran.end.ending else {
+        panic!("{}", ran.summary())
+    };
+    assert!(
+        usage.used > usage.limit && usage.limit == 64 << 20,
+        "{usage:?}"
+    );
     wait_until_counted(&chat, true).await;
     // What is too large already may be made smaller, however long that takes.
     let ran = chat.run("sleep 2.5; rm file-*; echo emptied").await;
-    assert_eq!((ran.end.ending, ran.text().as_str()), (Ending::Exited(0), "emptied\n"));
+    assert_eq!(
+        (ran.end.ending, ran.text().as_str()),
+        (Ending::Exited(0), "emptied\n")
+    );
     wait_until_counted(&chat, false).await;
 }
 
@@ -158,20 +230,43 @@ async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
     let chat = place.chat("a");
     // Whoever does not write is not to blame.
     assert_eq!(chat.text("sleep 2.5; echo fine").await, "fine\n");
-    let ran = chat.run_for("while :; do head -c 1M /dev/zero >> file; sleep 0.05; done", Duration::from_secs(60)).await;
-    assert!(matches!(ran.end.ending, Ending::DiskFull { min_free: u64::MAX, .. }), "{}", ran.summary());
+    let ran = chat
+        .run_for(
+            "while :; do head -c 1M /dev/zero >> file; sleep 0.05; done",
+            Duration::from_mins(1),
+        )
+        .await;
+    assert!(
+        matches!(
+            ran.end.ending,
+            Ending::DiskFull {
+                min_free: u64::MAX,
+                ..
+            }
+        ),
+        "{}",
+        ran.summary()
+    );
 }
 
 async fn a_single_file_cannot_be_larger_than_the_quota(backend: Backend) {
     let place = backend.open_with(|config| config.workspace_quota_bytes = 32 << 20);
-    let ran = place.chat("a").run("head -c 1G /dev/zero > large; echo $?; truncate -s 10T sparse; stat -c %s large").await;
+    let ran = place
+        .chat("a")
+        .run("head -c 1G /dev/zero > large; echo $?; truncate -s 10T sparse; stat -c %s large")
+        .await;
     assert!(ran.text().ends_with("\n33554432\n"), "{}", ran.summary());
 }
 
 async fn a_time_limit_of_the_caller_is_capped(backend: Backend) {
     let place = backend.open_with(|config| config.command_timeout_max_seconds = 1);
     let ran = place.chat("a").run("sleep 9999").await;
-    assert_eq!(ran.end.ending, Ending::TimedOut { after: Duration::from_secs(1) });
+    assert_eq!(
+        ran.end.ending,
+        Ending::TimedOut {
+            after: Duration::from_secs(1)
+        }
+    );
     let key = foreword_sandbox::SandboxKey::new("b").unwrap();
     assert!(!place.sandboxes.stop(&key).await);
 }

@@ -33,10 +33,24 @@ macro_rules! cases {
 pub(crate) use cases;
 
 pub(crate) fn all() -> Vec<Case> {
-    let cases =
-        [chats::all(), commands::all(), escapes::all(), files::all(), life::all(), limits::all(), sight::all()].concat();
+    let cases = [
+        chats::all(),
+        commands::all(),
+        escapes::all(),
+        files::all(),
+        life::all(),
+        limits::all(),
+        sight::all(),
+    ]
+    .concat();
     cases
         .into_iter()
-        .map(|case| Case { name: case.name.strip_prefix("contract::cases::").unwrap_or(case.name), ..case })
+        .map(|case| Case {
+            name: case
+                .name
+                .strip_prefix("contract::cases::")
+                .unwrap_or(case.name),
+            ..case
+        })
         .collect()
 }
