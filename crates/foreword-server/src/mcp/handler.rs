@@ -28,7 +28,7 @@ use crate::{
     session::{SessionError, SessionRequest, SessionSources},
 };
 
-use super::{instructions::nobodys_session, stdio::StdioSession, tools};
+use super::{instructions::nobodys_session, stdio::StdioSession, tools, work};
 
 /// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
 const TOOLS_TTL_MS: u64 = 60_000;
@@ -117,6 +117,28 @@ impl Handler {
         Ok(prompt.text())
     }
 
+    /// What the tool says. What goes wrong is for the model to read.
+    async fn work(
+        &self,
+        tool: &'static Tool,
+        arguments: Option<JsonObject>,
+        session: SessionRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        if tool.name != tools::READ_ME {
+            return match session.require() {
+                Ok(session) => {
+                    Box::pin(work::call(&self.app, &session, &tool.name, arguments, context)).await
+                }
+                Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            };
+        }
+        match self.read_me(arguments, session).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
+        }
+    }
+
     /// Whose session it is; what `_meta` says counts where path and headers are silent.
     fn session(
         &self,
@@ -179,7 +201,8 @@ impl ServerHandler for Handler {
         }
         let session = self.session(&context);
         session.map_err(|error| refuse(&context, &error))?;
-        let mut result = ListToolsResult::with_all_items(tools::all().to_vec());
+        let tools = tools::all(self.app.surroundings());
+        let mut result = ListToolsResult::with_all_items(tools.to_vec());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
             result.cache_scope = Some(CacheScope::Public);
@@ -188,7 +211,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name).cloned()
+        tools::find(name, self.app.surroundings()).cloned()
     }
 
     async fn call_tool(
@@ -196,30 +219,24 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if tools::find(&request.name).is_none() {
+        let Some(tool) = tools::find(&request.name, self.app.surroundings()) else {
             let message = format!(
                 "unknown tool `{}`; `tools/list` names those that exist",
                 request.name
             );
             return Err(ErrorData::invalid_params(message, None));
-        }
+        };
         let session = self.session(&context);
         let session = session.map_err(|error| refuse(&context, &error))?;
         let started = Instant::now();
-        let (result, outcome) = match self.read_me(request.arguments, session).await {
-            Ok(text) => (
-                CallToolResult::success(vec![ContentBlock::text(text)]),
-                ToolOutcome::Success,
-            ),
-            Err(failure) => (
-                CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
-                ToolOutcome::Error,
-            ),
+        let result = self.work(tool, request.arguments, session, &context).await;
+        let outcome = if result.is_error == Some(true) {
+            ToolOutcome::Error
+        } else {
+            ToolOutcome::Success
         };
         let seconds = started.elapsed().as_secs_f64();
-        self.app
-            .metrics()
-            .tool_call(tools::READ_ME, outcome, seconds);
+        self.app.metrics().tool_call(&tool.name, outcome, seconds);
         Ok(result.into())
     }
 

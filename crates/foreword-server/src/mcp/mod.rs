@@ -5,6 +5,7 @@
 //! as MCP prompts, a primitive that users pick and that knows no system role.
 
 mod accept;
+mod arguments;
 mod batch;
 pub(crate) mod endpoint;
 mod handler;
@@ -12,6 +13,7 @@ pub(crate) mod instructions;
 mod message;
 mod stdio;
 pub(crate) mod tools;
+mod work;
 
 pub(crate) use endpoint::Endpoint;
 pub use stdio::{StdioError, StdioSession, serve_stdio};
