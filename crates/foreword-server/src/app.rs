@@ -15,6 +15,7 @@ use crate::{
     middleware::{Hosts, RequestIds},
     render::Renderer,
     session::SessionReader,
+    workspace::Workspaces,
 };
 
 /// How many whole libraries are read from requests at once: each may take 64 MiB while it is.
@@ -33,6 +34,7 @@ struct Inner {
     links: Links,
     metrics: Metrics,
     renderer: Renderer,
+    workspaces: Workspaces,
     sessions: SessionReader,
     keys: Keys,
     hosts: Hosts,
@@ -52,6 +54,8 @@ pub struct AppParts {
     pub clock: Clock,
     /// The key that capability links are signed with.
     pub link_key: [u8; 32],
+    /// The chats' files.
+    pub workspaces: Workspaces,
 }
 
 impl App {
@@ -63,6 +67,7 @@ impl App {
             config,
             clock,
             link_key,
+            workspaces,
         } = parts;
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
@@ -88,6 +93,7 @@ impl App {
                 links,
                 metrics,
                 renderer,
+                workspaces,
             }),
         }
     }
@@ -126,6 +132,12 @@ impl App {
     #[must_use]
     pub fn renderer(&self) -> &Renderer {
         &self.inner.renderer
+    }
+
+    /// The chats' files.
+    #[must_use]
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.inner.workspaces
     }
 
     /// Reads sessions from requests.
