@@ -4,9 +4,10 @@ use std::{net::SocketAddr, sync::Arc};
 
 use foreword_sandbox::BackendName;
 use foreword_server::{
-    App, AppParts, Session,
+    App, AppParts, Session, Workspaces,
     config::{ConfigError, Warning},
     session::{SessionError, SessionSources},
+    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::Store;
 use http::HeaderMap;
@@ -39,11 +40,15 @@ pub(crate) fn app(
             link_key::random()?
         }
     };
+    let clock = library::clock();
+    let files = config.data_dir.join("workspaces");
+    let workspaces = Workspaces::new(Some(files), DEFAULT_HOST_UID, &server, Arc::clone(&clock));
     let app = App::new(AppParts {
         store,
         config: server,
-        clock: library::clock(),
+        clock,
         link_key,
+        workspaces,
     });
     Ok((app, warnings))
 }

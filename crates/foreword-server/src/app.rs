@@ -17,6 +17,7 @@ use crate::{
     operations::workspace::{entry::Readmes, queue::EditQueue},
     render::{Renderer, Surroundings},
     session::SessionReader,
+    workspace::Workspaces,
 };
 
 /// How many whole libraries are read from requests at once: each may take 64 MiB while it is.
@@ -37,6 +38,7 @@ struct Inner {
     links: Links,
     metrics: Metrics,
     renderer: Renderer,
+    workspaces: Workspaces,
     sessions: SessionReader,
     keys: Keys,
     hosts: Hosts,
@@ -62,6 +64,8 @@ pub struct AppParts {
     pub surroundings: Surroundings,
     /// The key that capability links are signed with.
     pub link_key: [u8; 32],
+    /// The chats' files.
+    pub workspaces: Workspaces,
 }
 
 impl App {
@@ -75,6 +79,7 @@ impl App {
             sandboxes,
             surroundings,
             link_key,
+            workspaces,
         } = parts;
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
@@ -105,6 +110,7 @@ impl App {
                 links,
                 metrics,
                 renderer,
+                workspaces,
             }),
         }
     }
@@ -155,6 +161,12 @@ impl App {
     #[must_use]
     pub fn renderer(&self) -> &Renderer {
         &self.inner.renderer
+    }
+
+    /// The chats' files.
+    #[must_use]
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.inner.workspaces
     }
 
     /// Reads sessions from requests.

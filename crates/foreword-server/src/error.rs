@@ -9,7 +9,7 @@ use foreword_store::{EditError, LoadError, StoreError};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::{render::RenderError, session::SessionError};
+use crate::{render::RenderError, session::SessionError, workspace::WorkspaceError};
 
 /// An answer of `application/problem+json` (RFC 9457).
 #[derive(Debug)]
@@ -166,6 +166,37 @@ impl From<RenderError> for ApiError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::ProfileNotFound(error) => error.into(),
+        }
+    }
+}
+
+impl From<WorkspaceError> for ApiError {
+    fn from(error: WorkspaceError) -> Self {
+        let (status, code) = match &error {
+            WorkspaceError::Off => (StatusCode::NOT_FOUND, "no_workspace"),
+            WorkspaceError::BelongsToAnotherUser => {
+                (StatusCode::FORBIDDEN, "chat_belongs_to_another_user")
+            }
+            WorkspaceError::UserRequired => (StatusCode::FORBIDDEN, "user_required"),
+            WorkspaceError::InUse => (StatusCode::CONFLICT, "chat_in_use"),
+            WorkspaceError::Failed(cause) => return cause.into(),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<&std::io::Error> for ApiError {
+    fn from(cause: &std::io::Error) -> Self {
+        match cause.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                tracing::error!(error = cause as &dyn std::error::Error, "The disk is full");
+                Self::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "storage_full",
+                    "there is no room for files right now; nothing was kept",
+                )
+            }
+            _ => Self::internal(cause),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod render;
 pub mod router;
 pub mod serve;
 pub mod session;
+pub mod workspace;
 
 mod api;
 mod extract;
@@ -26,3 +27,4 @@ pub use mcp::{StdioError, StdioSession, serve_stdio};
 pub use router::router;
 pub use serve::serve;
 pub use session::{ChatId, Session};
+pub use workspace::Workspaces;

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::patience::Patience;
-use crate::{app::App, router::router};
+use crate::{app::App, router::router, workspace::keep_sweeping};
 
 /// How long running requests may take to finish once the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -37,12 +37,16 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// [`App::stopping`] is cancelled in between, so that answers without an end do not use up the time.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
     let connections = Connections::new(&app);
+    let sweeping = keep_sweeping(app.workspaces().clone(), app.stopping().clone());
+    let sweeping = tokio::spawn(sweeping);
     tokio::select! {
         () = connections.accept(listener) => {}
         () = shutdown.cancelled() => {}
     }
     app.stopping().cancel();
     connections.finish().await;
+    // What it is at is finished by the next start.
+    sweeping.abort();
 }
 
 /// Everything that connections share.

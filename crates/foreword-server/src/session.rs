@@ -1,7 +1,7 @@
 //! A session: whose chat a request belongs to.
 //!
 //! Inside, a [`ChatId`] is always valid and no value of a session holds a line break; [`SessionReader`] sees to that once,
-//! at the edge. Deliberately absent: the workspace and its owner.
+//! at the edge. Deliberately absent: whom a chat's files belong to (`workspace/`).
 
 mod chat_id;
 mod reader;

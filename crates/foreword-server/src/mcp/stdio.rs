@@ -6,10 +6,12 @@ use rmcp::{
 };
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::App,
     session::{SessionError, SessionReader, SessionRequest, SessionSources},
+    workspace::keep_sweeping,
 };
 
 use super::handler::Handler;
@@ -75,8 +77,11 @@ pub async fn serve_stdio(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
     let stopping = app.stopping().clone();
+    let sweeping = keep_sweeping(app.workspaces().clone(), stopping.clone());
+    let sweeping = AbortOnDropHandle::new(tokio::spawn(sweeping));
     let handler = Handler::for_stdio(app, session);
-    match serve_server_with_ct(handler, (input, output), stopping).await {
+    let served = serve_server_with_ct(handler, (input, output), stopping).await;
+    let ended = match served {
         Ok(client) => {
             // How it ended is nobody's business any more.
             let _ = client.waiting().await;
@@ -92,5 +97,7 @@ pub async fn serve_stdio(
             Err(StdioError::Unanswered(error.error))
         }
         Err(_) => Err(StdioError::NoHandshake),
-    }
+    };
+    drop(sweeping);
+    ended
 }

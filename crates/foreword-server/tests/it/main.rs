@@ -18,3 +18,4 @@ mod render;
 mod session;
 mod sockets;
 mod system_prompt;
+mod workspace;

@@ -11,8 +11,9 @@ use std::{
 
 use axum::{Router, body::Body, response::Response};
 use foreword_server::{
-    App, AppParts, ServerConfig,
+    App, AppParts, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
+    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, Store, StoreConfig, YamlStore};
 use http::{HeaderValue, Method, Request, header};
@@ -47,6 +48,7 @@ pub(crate) struct TestServerBuilder {
     library: Option<String>,
     config: ServerConfig,
     trouble: Option<Trouble>,
+    without_files: bool,
 }
 
 impl TestServer {
@@ -65,6 +67,7 @@ impl TestServer {
             library: None,
             config: ServerConfig::default(),
             trouble: None,
+            without_files: false,
         }
     }
 
@@ -146,6 +149,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// Without workspaces.
+    pub(crate) fn without_files(mut self) -> Self {
+        self.without_files = true;
+        self
+    }
+
     /// With a store that has trouble.
     pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = Some(trouble);
@@ -183,8 +192,11 @@ impl TestServerBuilder {
             let inner = store;
             store = Arc::new(TroubledStore { inner, trouble });
         }
+        let files = (!self.without_files).then(|| data.path().join("workspaces"));
+        let workspaces = Workspaces::new(files, DEFAULT_HOST_UID, &self.config, Arc::clone(&clock));
         let app = App::new(AppParts {
             store,
+            workspaces,
             config: self.config,
             clock,
             link_key: [7; 32],
