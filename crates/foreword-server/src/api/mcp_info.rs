@@ -5,11 +5,7 @@ use http::HeaderName;
 use rmcp::model::ProtocolVersion;
 use serde::Serialize;
 
-use crate::{
-    api::openapi::KeyProblems,
-    app::App,
-    mcp::tools,
-};
+use crate::{api::openapi::KeyProblems, app::App, mcp::tools};
 
 /// A description of the MCP endpoint.
 #[derive(Debug, Serialize, utoipa::ToSchema)]

@@ -128,7 +128,10 @@ impl Handler {
         if tool.name != tools::READ_ME {
             return match session.require() {
                 Ok(session) => {
-                    Box::pin(work::call(&self.app, &session, &tool.name, arguments, context)).await
+                    Box::pin(work::call(
+                        &self.app, &session, &tool.name, arguments, context,
+                    ))
+                    .await
                 }
                 Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
             };

@@ -58,9 +58,7 @@ async fn work(app: &App, session: &Session, call: Call) -> Result<Seen, EntryErr
         spec: &entered.spec,
     };
     Ok(match call {
-        Call::Bash { command, timeout } => {
-            Seen::Text(bash::run(place, command, timeout).await?)
-        }
+        Call::Bash { command, timeout } => Seen::Text(bash::run(place, command, timeout).await?),
         Call::View { path, range } => view::view(place, path, range).await?,
         Call::CreateFile { path, text } => {
             let _turn = app.edits().turn(&place.spec.key).await;

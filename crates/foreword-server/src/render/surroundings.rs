@@ -187,7 +187,9 @@ fn duration(seconds: u64) -> String {
 
 fn size(bytes: u64) -> String {
     match bytes {
-        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => {
+            format!("{} GiB", bytes >> 30)
+        }
         bytes => format!("{} MiB", bytes >> 20),
     }
 }
@@ -201,7 +203,13 @@ mod tests {
         let mut config = SandboxConfig::default();
         let guide = Surroundings::with_workspace(&config).guide().to_owned();
         assert!(guide.chars().count() <= 6_000, "{}", guide.chars().count());
-        for words in ["up to 600 s", "After 10 minutes", "There is no network", "2 GiB of memory", "10 GiB of files"] {
+        for words in [
+            "up to 600 s",
+            "After 10 minutes",
+            "There is no network",
+            "2 GiB of memory",
+            "10 GiB of files",
+        ] {
             assert!(guide.contains(words), "{words}");
         }
         config.network = Network::Host;
