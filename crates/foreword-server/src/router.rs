@@ -102,7 +102,10 @@ pub fn router(app: App) -> Router {
     let prompts = Router::new().nest("/api/prompts", prompts);
 
     let mcp = mcp::Endpoint::new(app.clone());
-    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
+    let mcp = api
+        .mcp()
+        .on(post(mcp::endpoint::deliver).with_state(mcp))
+        .fallback(only_mcp_messages);
     let delivery = Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/", mcp.clone())
@@ -118,8 +121,9 @@ pub fn router(app: App) -> Router {
         );
 
     let documentation = Router::new()
-        .route("/docs", api.on(get(docs::show_docs)))
-        .route("/openapi.json", api.on(get(openapi::show_openapi)));
+        .route("/", open.on(get(docs::redirect_to_docs)))
+        .route("/docs", open.on(get(docs::show_docs)))
+        .route("/openapi.json", open.on(get(openapi::show_openapi)));
 
     let service = Router::new()
         .merge(prompts)
@@ -139,6 +143,15 @@ async fn no_such_route() -> ApiError {
         StatusCode::NOT_FOUND,
         "route_not_found",
         "there is nothing at this path; `/openapi.json` lists what there is",
+    )
+}
+
+async fn only_mcp_messages() -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this is the MCP endpoint (Streamable HTTP): MCP clients send it JSON-RPC messages by `POST`, and there is nothing \
+         to get; `/mcp-info` describes it, `/docs` describes the other routes",
     )
 }
 
