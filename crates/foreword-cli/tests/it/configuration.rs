@@ -310,7 +310,7 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
 }
 
 #[test]
-fn fault_27_every_documented_setting_reaches_its_consumer() {
+fn fault_27_every_documented_setting_is_taken_from_the_file_and_from_the_environment() {
     let schema = Place::new().run(&["config", "--schema"]).json();
     let definitions = &schema["$defs"];
     let defaults = Place::new().run(&["config", "--json"]).json();
