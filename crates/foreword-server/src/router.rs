@@ -120,15 +120,10 @@ pub fn router(app: App) -> Router {
             admin.on(delete(render_cache::delete_render_cache)),
         );
 
-    let documentation = Router::new()
-        .route("/", open.on(get(docs::redirect_to_docs)))
-        .route("/docs", open.on(get(docs::show_docs)))
-        .route("/openapi.json", open.on(get(openapi::show_openapi)));
-
     let service = Router::new()
         .merge(prompts)
         .merge(delivery)
-        .merge(documentation)
+        .merge(documentation(&open))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed);
 
@@ -136,6 +131,14 @@ pub fn router(app: App) -> Router {
         .merge(probes.method_not_allowed_fallback(method_not_allowed))
         .merge(middleware::around_service(service, &app));
     middleware::around_everything(everything, &app).with_state(app)
+}
+
+/// What is the same for every server of a version, so that no key is asked for.
+fn documentation(open: &Access) -> Router<App> {
+    Router::new()
+        .route("/", open.on(get(docs::redirect_to_docs)))
+        .route("/docs", open.on(get(docs::show_docs)))
+        .route("/openapi.json", open.on(get(openapi::show_openapi)))
 }
 
 async fn no_such_route() -> ApiError {

@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use foreword_server::config::Warning;
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -294,29 +293,27 @@ fn settings(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
         Err(failure) => return vec![Finding::new("settings", State::Bad, failure.to_string())],
     };
     let config = &loaded.config;
-    let (keys_noted, noted): (Vec<_>, Vec<_>) = warnings
+    let (about_keys, others): (Vec<_>, Vec<_>) = warnings
         .iter()
         .partition(|warning| KEY_WARNINGS.contains(&warning.code));
-    let (url_noted, noted): (Vec<_>, Vec<_>) = noted
+    let (about_url, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|warning| warning.code == "no_public_base_url");
-    let findings = |what, noted: Vec<&Warning>, good: String| -> Vec<Finding> {
-        if noted.is_empty() {
-            return vec![Finding::new(what, State::Good, good)];
-        }
-        let notes = noted.into_iter();
-        notes
-            .map(|warning| Finding::new(what, State::Note, &warning.message))
-            .collect()
-    };
     let keys = config.auth.merged().keys.len();
     let url = config.public_base_url.clone().unwrap_or_default();
-    let others = noted.into_iter();
-    findings("keys", keys_noted, format!("{keys} set"))
-        .into_iter()
-        .chain(findings("url", url_noted, format!("`{url}`")))
-        .chain(others.map(|warning| Finding::new("hosts", State::Note, &warning.message)))
-        .collect()
+    let mut findings = Vec::new();
+    for (what, warnings, good) in [
+        ("keys", about_keys, Some(format!("{keys} set"))),
+        ("url", about_url, Some(format!("`{url}`"))),
+        ("hosts", others, None),
+    ] {
+        if warnings.is_empty() {
+            findings.extend(good.map(|good| Finding::new(what, State::Good, good)));
+        }
+        let notes = warnings.into_iter();
+        findings.extend(notes.map(|warning| Finding::new(what, State::Note, &warning.message)));
+    }
+    findings
 }
 
 /// The warnings of the server that are about keys.

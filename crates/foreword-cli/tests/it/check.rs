@@ -86,13 +86,13 @@ fn without_a_file_the_library_of_the_data_directory_is_checked() {
 }
 
 const ALMOST: &str = r"global_prompt: |
-  You work for {compny}. It is {Date}, {date}.
-  `${compny}` and {data} are code, \{compny} is text.
+  You work for {compnay}. It is {Date}, {date}.
+  `${compnay}` and {data} are code, \{compnay} is text.
 variables:
   company: Example Ltd
 sections:
   - id: shared
-    content: 'Ask {company }, then {user_emial}. {}{{'
+    content: 'Ask {company }, then {user_nmae}. {}{{'
 profiles:
   - id: default
     sections:
@@ -110,16 +110,16 @@ fn words_that_are_almost_placeholders_and_placeholders_that_stand_too_early_are_
     expect![[r#"
         exit 0
         --- stdout
-        library.yaml:2:16: warning: `{compny}` in the global prompt is no placeholder and stays as it is written
+        library.yaml:2:16: warning: `{compnay}` in the global prompt is no placeholder and stays as it is written
           hint: did you mean `{company}`?
-        library.yaml:2:32: warning: `{Date}` in the global prompt is no placeholder and stays as it is written
+        library.yaml:2:33: warning: `{Date}` in the global prompt is no placeholder and stays as it is written
           hint: did you mean `{date}`?
-        library.yaml:2:40: warning: `{date}` in the global prompt makes the prompt differ between sessions from there on
+        library.yaml:2:41: warning: `{date}` in the global prompt makes the prompt differ between sessions from there on
           hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
         library.yaml:8:19: warning: `{company }` in section `shared` is no placeholder and stays as it is written
           hint: did you mean `{company}`?
-        library.yaml:8:36: warning: `{user_emial}` in section `shared` is no placeholder and stays as it is written
-          hint: did you mean `{user_email}`?
+        library.yaml:8:36: warning: `{user_nmae}` in section `shared` is no placeholder and stays as it is written
+          hint: did you mean `{user_name}`?
         library.yaml:14:45: warning: `{chat_id}` in section `on` of profile `default` makes the prompt differ between sessions from there on
           hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
         library.yaml: 0 errors, 6 warnings, 0 notes
@@ -168,7 +168,8 @@ fn a_file_that_cannot_be_read_is_said_in_plain_words() {
     expect![[r#"
         exit 2
         --- stderr
-        error: `latin.yaml` is not UTF-8 text
+        error: `latin.yaml` is not UTF-8 text from line 1 on
+        hint: save it as UTF-8
     "#]]
     .assert_eq(&place.run(&["check", "latin.yaml"]).to_string());
 }

@@ -283,8 +283,9 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     configuration  no `foreword.toml`, so defaults, environment and flags
         ok     data           `./data` can be written
         error  library        `./data/system_prompts.yaml` has 1 mistake; `foreword check` shows them
+        ok     links          a link key will be made on first use
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
-        error  address        `[ADDRESS]`: Address already in use (os error 98); if that is not a Foreword that runs already, stop it or use `--listen`
+        error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
         error  sandbox        `sandbox.backend` is `docker`, but this version has no sandboxes yet; set `sandbox.backend` to `auto` or `none`
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
@@ -376,6 +377,27 @@ fn init_writes_for_its_owner_only() {
     }
     // Nothing of how they were written is left.
     assert_eq!(fs::read_dir(place.path("deep/data")).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_half_way_leaves_no_half_file() {
+    use std::process::Command;
+    let place = Place::new();
+    // No file may grow beyond a few hundred bytes, as if the disk were full.
+    let limited = format!("ulimit -f 1; exec {} init", env!("CARGO_BIN_EXE_foreword"));
+    let ended = Command::new("sh")
+        .args(["-c", &limited])
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(!place.path("data/system_prompts.yaml").exists());
+    let again = place.run(&["init"]).ok();
+    assert!(
+        again.contains("wrote  ./data/system_prompts.yaml"),
+        "{again}"
+    );
 }
 
 #[test]

@@ -432,8 +432,12 @@ fn poll_seconds(servers: &mut Servers) -> (String, String) {
     eventually("a look at the file", PATIENCE, || {
         sees(&servers.by_default).then_some(())
     });
-    let seen = |seen| if seen { "seen" } else { "not seen" }.to_owned();
-    (seen(true), seen(sees(&servers.strict)))
+    let otherwise = if sees(&servers.strict) {
+        "seen"
+    } else {
+        "not seen"
+    };
+    ("seen".to_owned(), otherwise.to_owned())
 }
 
 fn render_ttl(servers: &mut Servers) -> (String, String) {
