@@ -17,7 +17,7 @@ use crate::config::{LogFormat, Sources};
 ///
 /// Without a command, `foreword` is `foreword serve`.
 #[derive(Debug, Parser)]
-#[command(name = "foreword", version, disable_help_subcommand = true)]
+#[command(name = "foreword", version)]
 #[command(after_help = EXIT_CODES, after_long_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -51,24 +51,27 @@ Exit codes:
   1  not done; or `check` found errors
   2  not started: the command line, the configuration or the library cannot be used as it is";
 
+/// What the options that every command understands stand under.
+const GLOBAL: &str = "Global options";
+
 /// What every command understands.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     /// Read this configuration file [default: ./foreword.toml, else the one in $XDG_CONFIG_HOME/foreword]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     config: Option<PathBuf>,
     /// Keep the library and its history here [default: ./data]
-    #[arg(long, global = true, value_name = "DIRECTORY")]
+    #[arg(long, global = true, value_name = "DIRECTORY", help_heading = GLOBAL)]
     data: Option<String>,
     /// How log lines on stderr look [default: text]
-    #[arg(long, global = true, value_name = "FORMAT")]
+    #[arg(long, global = true, value_name = "FORMAT", help_heading = GLOBAL)]
     log_format: Option<LogFormat>,
 }
 
 /// What commands understand that serve, or say how serving would be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct Serving {
-    /// Listen here; port 0 takes a free one, which is printed [default: 127.0.0.1:8081]
+    /// Listen here; localhost is 127.0.0.1, port 0 takes a free one, which is printed [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
     /// Where commands run: auto, namespace, docker or none [default: auto]
@@ -139,11 +142,13 @@ pub(crate) enum Command {
     Links(LinksCommand),
     /// Print a composed prompt
     ///
-    /// With --chat it is exactly what every tier delivers to that chat; without, what the library alone gives.
+    /// With --chat it is exactly what every tier delivers to that chat; without, what the library alone gives. Into a
+    /// file or a pipe the prompt is written byte for byte; on a terminal a line break follows it.
     Compose(Composing),
     /// Print all mistakes of a library, as file:line:column
     ///
-    /// Errors make the exit code 1; warnings and notes do not.
+    /// Errors make the exit code 1; warnings and notes do not. Without FILE, what would keep `serve` from starting on the
+    /// data directory is said too, with exit code 2.
     Check {
         /// The file [default: the library of the data directory]
         file: Option<PathBuf>,

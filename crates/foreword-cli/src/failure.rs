@@ -37,6 +37,11 @@ impl Failure {
         }
     }
 
+    /// What to do about it, where that is known.
+    pub(crate) fn cure(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The same with what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

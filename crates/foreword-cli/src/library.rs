@@ -3,6 +3,8 @@
 //! Edits go through the same store as those of a running server, which sees the file change and takes it up.
 
 use std::{
+    fs::{self, File},
+    io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,9 +13,10 @@ use anyhow::Context;
 use foreword_compose::WorkspaceGuide;
 use foreword_store::{
     Clock, Edit, EditError, LoadError, OpenError, Snapshot, Store, StoreError, YamlStore,
-    yaml::DEFAULT_WORKSPACE_GUIDE,
+    yaml::{DEFAULT_WORKSPACE_GUIDE, MAX_FILE_BYTES},
 };
 use jiff::Timestamp;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -25,26 +28,61 @@ use crate::{
 pub(crate) struct Kept {
     runtime: Runtime,
     store: Arc<dyn Store>,
+    /// Where the store was opened instead, if there is no data directory. Dropped after the store.
+    elsewhere: Option<TempDir>,
 }
 
 impl Kept {
     /// Opens the library.
     pub(crate) fn open(config: &Config) -> anyhow::Result<Self> {
-        Self::new(open(config)?)
+        match YamlStore::open(&config.data_dir, &config.library, clock()) {
+            Ok(store) => Self::new(Arc::new(store), None),
+            Err(error) => Err(unusable(&error, LoadError::in_full).into()),
+        }
+    }
+
+    /// Opens the library for a command that only reads it, or changes it.
+    pub(crate) fn open_for(config: &Config, reads: bool) -> anyhow::Result<Self> {
+        if reads {
+            Self::open_to_read(config)
+        } else {
+            Self::open(config)
+        }
+    }
+
+    /// Opens the library for a command that changes nothing, and so makes no data directory where there is none.
+    pub(crate) fn open_to_read(config: &Config) -> anyhow::Result<Self> {
+        if config.data_dir.exists() {
+            return Self::open(config);
+        }
+        let elsewhere = tempfile::tempdir().context("could not make a temporary directory")?;
+        let opened = YamlStore::open(elsewhere.path(), &config.library, clock());
+        let store = opened.map_err(|error| unusable(&error, LoadError::in_full))?;
+        Self::new(Arc::new(store), Some(elsewhere))
+    }
+
+    /// Whether there is a data directory.
+    pub(crate) fn has_data_dir(&self) -> bool {
+        self.elsewhere.is_none()
     }
 
     /// Opens the library even if its file is broken or missing, so that an import can replace it.
     pub(crate) fn open_to_replace(config: &Config) -> anyhow::Result<Self> {
         let opened = YamlStore::open_to_replace(&config.data_dir, &config.library, clock());
-        Self::new(Arc::new(opened.map_err(|error| unusable(&error))?))
+        let store = opened.map_err(|error| unusable(&error, LoadError::in_full))?;
+        Self::new(Arc::new(store), None)
     }
 
-    fn new(store: Arc<dyn Store>) -> anyhow::Result<Self> {
+    fn new(store: Arc<dyn Store>, elsewhere: Option<TempDir>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("could not start")?;
-        Ok(Self { runtime, store })
+        Ok(Self {
+            runtime,
+            store,
+            elsewhere,
+        })
     }
 
     /// The library as it is.
@@ -75,17 +113,83 @@ impl Kept {
     }
 }
 
-/// Opens the library of the data directory; it is watched until the store is dropped.
-pub(crate) fn open(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+/// Opens the library of the data directory for a server; it is watched until the store is dropped.
+///
+/// What a server says ends in a log, so mistakes are named by line and code there, without words of the file.
+pub(crate) fn open_to_serve(config: &Config) -> Result<Arc<dyn Store>, Failure> {
+    let show: fn(&LoadError) -> String = if io::stderr().is_terminal() {
+        LoadError::in_full
+    } else {
+        LoadError::to_string
+    };
     match YamlStore::open(&config.data_dir, &config.library, clock()) {
         Ok(store) => Ok(Arc::new(store)),
-        Err(error) => Err(unusable(&error)),
+        Err(error) => Err(unusable(&error, show)),
+    }
+}
+
+/// The library as a server would find it, looked at without touching: a copy is opened in its place.
+///
+/// Only for commands that start no log: the copy may be gone before its store has stopped to watch it.
+pub(crate) fn look(config: &Config) -> Result<Arc<Snapshot>, OpenError> {
+    let data_dir = &config.data_dir;
+    let copy = tempfile::tempdir().map_err(|source| OpenError::Io {
+        path: std::env::temp_dir(),
+        source,
+    })?;
+    for name in [FILE, VERSION, MARKER] {
+        let from = data_dir.join(name);
+        copy_start(&from, &copy.path().join(name))
+            .map_err(|source| OpenError::Io { path: from, source })?;
+    }
+    match YamlStore::open(copy.path(), &config.library, clock()) {
+        Ok(store) => Ok(store.snapshot()),
+        Err(error) => Err(in_place(error, data_dir)),
+    }
+}
+
+/// The library's file, and those files of a data directory that say whether it can be used.
+const FILE: &str = "system_prompts.yaml";
+const VERSION: &str = "VERSION";
+const MARKER: &str = "library.seen";
+
+/// Copies a file if it exists, up to where it would be too large for a library.
+fn copy_start(from: &Path, to: &Path) -> io::Result<()> {
+    let file = match File::open(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    fs::write(to, bytes)
+}
+
+/// The error of a copy, said of the data directory that was copied.
+fn in_place(error: OpenError, data_dir: &Path) -> OpenError {
+    match error {
+        OpenError::Broken { errors, .. } => OpenError::Broken {
+            path: data_dir.join(FILE),
+            errors,
+        },
+        OpenError::Missing { .. } => OpenError::Missing {
+            path: data_dir.join(FILE),
+            marker: data_dir.join(MARKER),
+        },
+        OpenError::NewerVersion {
+            found, supported, ..
+        } => OpenError::NewerVersion {
+            path: data_dir.to_owned(),
+            found,
+            supported,
+        },
+        error @ OpenError::Io { .. } => error,
     }
 }
 
 /// The library's file in a data directory.
 pub(crate) fn file(data_dir: &Path) -> PathBuf {
-    data_dir.join("system_prompts.yaml")
+    data_dir.join(FILE)
 }
 
 /// The workspace guide of libraries that have none.
@@ -102,12 +206,14 @@ pub(crate) fn clock() -> Clock {
 }
 
 /// What to tell about a library that cannot be used as it is.
-fn unusable(error: &OpenError) -> Failure {
+pub(crate) fn unusable(error: &OpenError, show: fn(&LoadError) -> String) -> Failure {
     let failure = |what: String| Failure::new(Exit::Unusable, what);
     match error {
-        OpenError::Broken { path, errors } => failure(lines(path, errors)).hint(
-            "mend the file, which was not touched, or replace it with `foreword import FILE --replace-broken`",
-        ),
+        OpenError::Broken { path, errors } => failure(lines(path, errors, show)).hint(format!(
+            "mend the file, which was not touched (`foreword check {}` says what is wrong), or replace it with \
+             `foreword import FILE --replace-broken`",
+            path.display()
+        )),
         OpenError::Io { source, .. } => failure(format!("{error}: {source}"))
             .hint("name another data directory with `--data`, or make this one readable"),
         _ => failure(error.to_string()),
@@ -138,15 +244,15 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
 }
 
 /// Mistakes of a library's file, one a line.
-pub(crate) fn lines(file: &Path, errors: &[LoadError]) -> String {
+pub(crate) fn lines(file: &Path, errors: &[LoadError], show: fn(&LoadError) -> String) -> String {
     let lines: Vec<String> = errors
         .iter()
-        .map(|error| format!("{}:{error}", file.display()))
+        .map(|error| format!("{}:{}", file.display(), show(error)))
         .collect();
     lines.join("\n")
 }
 
 fn messages(errors: &[LoadError]) -> String {
-    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = errors.iter().map(LoadError::in_full).collect();
     messages.join("\n")
 }

@@ -10,7 +10,7 @@ mod failure;
 mod library;
 mod link_key;
 mod logging;
-
+mod private;
 mod server;
 mod signals;
 mod telemetry;

@@ -39,7 +39,10 @@ pub fn router(app: App) -> Router {
     let prompts = Router::new().nest("/api/prompts", prompts(&app, &api, &admin));
 
     let mcp = mcp::Endpoint::new(app.clone());
-    let mcp = api.mcp().on(post(mcp::endpoint::deliver).with_state(mcp));
+    let mcp = api
+        .mcp()
+        .on(post(mcp::endpoint::deliver).with_state(mcp))
+        .fallback(only_mcp_messages);
     let delivery = Router::new()
         .route("/mcp", mcp.clone())
         .route("/mcp/", mcp.clone())
@@ -54,14 +57,10 @@ pub fn router(app: App) -> Router {
             admin.on(delete(render_cache::delete_render_cache)),
         );
 
-    let documentation = Router::new()
-        .route("/docs", api.on(get(docs::show_docs)))
-        .route("/openapi.json", api.on(get(openapi::show_openapi)));
-
     let service = Router::new()
         .merge(prompts)
         .merge(delivery)
-        .merge(documentation)
+        .merge(documentation(&open))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed);
 
@@ -139,11 +138,28 @@ fn prompts(app: &App, api: &Access, admin: &Access) -> Router<App> {
         .layer(from_fn_with_state(app.clone(), add_library_revision))
 }
 
+/// What is the same for every server of a version, so that no key is asked for.
+fn documentation(open: &Access) -> Router<App> {
+    Router::new()
+        .route("/", open.on(get(docs::redirect_to_docs)))
+        .route("/docs", open.on(get(docs::show_docs)))
+        .route("/openapi.json", open.on(get(openapi::show_openapi)))
+}
+
 async fn no_such_route() -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "route_not_found",
         "there is nothing at this path; `/openapi.json` lists what there is",
+    )
+}
+
+async fn only_mcp_messages() -> ApiError {
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this is the MCP endpoint (Streamable HTTP): MCP clients send it JSON-RPC messages by `POST`, and there is nothing \
+         to get; `/mcp-info` describes it, `/docs` describes the other routes",
     )
 }
 

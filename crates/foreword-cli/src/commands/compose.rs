@@ -2,9 +2,11 @@
 //!
 //! For a chat the server's own renderer is asked, so that this prints what every tier delivers.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
-use foreword_compose::{Composition, Part, Request, SectionType, Stability, compose, revision};
+use foreword_compose::{
+    Composition, Library, Part, Request, SectionType, Stability, compose, nearest, revision,
+};
 use foreword_server::{config::Form, render::Extras};
 use serde_json::{Value, json};
 
@@ -22,7 +24,7 @@ use crate::{
 };
 
 pub(crate) fn run(loaded: &Loaded, request: &Composing) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let kept = Kept::open_to_read(&loaded.config)?;
     let composed = match &request.chat {
         None => of_library(&kept, request)?,
         Some(chat) => of_chat(&loaded.config, &kept, chat, request)?,
@@ -60,7 +62,7 @@ fn of_library(kept: &Kept, request: &Composing) -> anyhow::Result<Composed> {
             ..Request::default()
         },
     )
-    .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    .map_err(|error| failed(&error, library, request))?;
     let default = library.default_profile().map(|profile| profile.id.clone());
     Ok(Composed {
         revision: revision(&composition.text, None),
@@ -77,8 +79,12 @@ fn of_chat(
     request: &Composing,
 ) -> anyhow::Result<Composed> {
     let (app, warnings) = server::app(config, Arc::clone(kept.store()), config.http.listen)?;
-    super::warn(&warnings);
-    let failed = |error: &dyn std::error::Error| Failure::new(Exit::Failed, error.to_string());
+    // Where there is no data directory, there are no links yet that could stop working.
+    if kept.has_data_dir() {
+        super::warn(&warnings);
+    }
+    let snapshot = kept.snapshot();
+    let failed = |error: &dyn Error| failed(error, &snapshot.library, request);
     let session = server::session(
         &app,
         chat,
@@ -95,6 +101,19 @@ fn of_chat(
         profile_id: rendered.profile_id,
         revision: rendered.revision,
     })
+}
+
+/// Why there is no prompt, with the profile that was probably meant.
+fn failed(error: &dyn Error, library: &Library, request: &Composing) -> Failure {
+    let failure = Failure::new(Exit::Failed, error.to_string());
+    let asked = request.profile.as_deref();
+    let unknown = asked.filter(|id| library.profile(id).is_none());
+    let known = library.draft().profiles.iter();
+    let near = unknown.and_then(|id| nearest(id, known.map(|profile| profile.id.as_str())));
+    match near {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure,
+    }
 }
 
 impl Composed {

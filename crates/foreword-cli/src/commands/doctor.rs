@@ -2,17 +2,24 @@
 //!
 //! Looks without touching: it makes no directory, writes no file, and stops no server.
 
-use std::{fs, net::TcpListener, path::Path, process::ExitCode};
+use std::{
+    fs,
+    io::{ErrorKind, Read, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
 
-use foreword_store::parse_library;
+use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
 use super::{count, print, print_json};
 use crate::{
     args::{Common, Output, Serving},
     config::{self, Config, Loaded},
-    failure::Exit,
-    library, server, terminal,
+    failure::{Exit, Failure},
+    library, link_key, server, terminal,
 };
 
 pub(crate) fn run(common: &Common, serving: &Serving, output: Output) -> anyhow::Result<ExitCode> {
@@ -110,6 +117,7 @@ fn examine(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
         configuration(loaded),
         data_dir(&config.data_dir),
         library(config),
+        links(&config.data_dir),
     ];
     findings.extend(settings(loaded, allow_unauthenticated));
     findings.push(address(config));
@@ -157,45 +165,113 @@ fn data_dir(path: &Path) -> Finding {
     }
 }
 
+/// The library as `serve` would find it.
 fn library(config: &Config) -> Finding {
     let what = "library";
-    let file = library::file(&config.data_dir);
-    let shown = file.display();
-    let text = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Finding::new(what, State::Good, "built in, since there is no file yet")
-                .cure("`foreword init` writes one to start from");
+    let error = match library::look(config) {
+        Ok(snapshot) => {
+            let profiles = count(snapshot.library.draft().profiles.len(), "profile");
+            let file = library::file(&config.data_dir);
+            return match snapshot.source {
+                Source::File(_) => Finding::new(
+                    what,
+                    State::Good,
+                    format!("`{}`, {profiles}", file.display()),
+                ),
+                Source::BuiltIn => {
+                    Finding::new(what, State::Good, "built in, since there is no file yet")
+                        .cure("`foreword init` writes one to start from")
+                }
+            };
         }
-        Err(error) => {
-            return Finding::new(
-                what,
-                State::Bad,
-                format!("`{shown}` cannot be read: {error}"),
-            )
-            .cure("make it readable for the user that runs Foreword");
-        }
+        Err(error) => error,
     };
-    match parse_library(&text) {
-        Ok(library) => {
-            let profiles = count(library.draft().profiles.len(), "profile");
-            Finding::new(what, State::Good, format!("`{shown}`, {profiles}"))
-        }
-        Err(errors) => {
+    match &error {
+        OpenError::Broken { path, errors } => {
             let number = count(errors.len(), "mistake");
-            Finding::new(what, State::Bad, format!("`{shown}` has {number}"))
-                .cure("`foreword check` shows them")
+            let found = format!("`{}` has {number}", path.display());
+            Finding::new(what, State::Bad, found).cure("`foreword check` shows them")
         }
+        OpenError::NewerVersion { .. } => {
+            failed("version", &library::unusable(&error, LoadError::in_full))
+        }
+        error => failed(what, &library::unusable(error, LoadError::in_full)),
+    }
+}
+
+/// The key that signs links.
+fn links(data_dir: &Path) -> Finding {
+    let what = "links";
+    match link_key::look(data_dir) {
+        Ok(true) => Finding::new(what, State::Good, "the link key can be read"),
+        Ok(false) => Finding::new(what, State::Good, "a link key will be made on first use"),
+        Err(error) => match error.downcast_ref::<Failure>() {
+            Some(failure) => failed(what, failure),
+            None => Finding::new(
+                what,
+                State::Note,
+                format!("links stop working whenever the server ends: {error:#}"),
+            )
+            .cure("make the file readable for the user that runs Foreword"),
+        },
+    }
+}
+
+/// What keeps `serve` from starting, in its own words.
+fn failed(what: &'static str, failure: &Failure) -> Finding {
+    let finding = Finding::new(what, State::Bad, failure.to_string());
+    match failure.cure() {
+        Some(cure) => finding.cure(cure),
+        None => finding,
     }
 }
 
 fn address(config: &Config) -> Finding {
+    let what = "address";
     let address = config.http.listen;
     match TcpListener::bind(address) {
-        Ok(_) => Finding::new("address", State::Good, format!("`{address}` is free")),
-        Err(error) => Finding::new("address", State::Bad, format!("`{address}`: {error}"))
-            .cure("if that is not a Foreword that runs already, stop it or use `--listen`"),
+        Ok(_) => Finding::new(what, State::Good, format!("`{address}` is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            if is_foreword(address) {
+                return Finding::new(
+                    what,
+                    State::Note,
+                    format!("a Foreword runs on `{address}` already"),
+                );
+            }
+            let found = format!("`{address}` is in use by another process");
+            Finding::new(what, State::Bad, found).cure("stop that one, or use `--listen`")
+        }
+        Err(error) => Finding::new(what, State::Bad, format!("`{address}`: {error}"))
+            .cure("use `--listen` with an address of this machine"),
     }
+}
+
+/// How long a running server may take to answer.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// Whether what listens at an address answers `/health` as Foreword does.
+fn is_foreword(address: SocketAddr) -> bool {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let answer = health(SocketAddr::new(host, address.port())).unwrap_or_default();
+    let answer = answer.to_lowercase();
+    answer.starts_with("http/1.1 200")
+        && answer.contains("\r\nx-request-id:")
+        && answer.trim_end().ends_with("{\"status\":\"ok\"}")
+}
+
+fn health(address: SocketAddr) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIME)?;
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
+    stream.set_write_timeout(Some(ANSWER_TIME))?;
+    stream.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.take(4096).read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn sandbox(config: &Config) -> Finding {
@@ -217,16 +293,28 @@ fn settings(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
         Err(failure) => return vec![Finding::new("settings", State::Bad, failure.to_string())],
     };
     let config = &loaded.config;
-    let noted =
-        |what, code: &str, good: String| match warnings.iter().find(|warning| warning.code == code)
-        {
-            Some(warning) => Finding::new(what, State::Note, &warning.message),
-            None => Finding::new(what, State::Good, good),
-        };
+    let (about_keys, others): (Vec<_>, Vec<_>) = warnings
+        .iter()
+        .partition(|warning| KEY_WARNINGS.contains(&warning.code));
+    let (about_url, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|warning| warning.code == "no_public_base_url");
     let keys = config.auth.merged().keys.len();
     let url = config.public_base_url.clone().unwrap_or_default();
-    vec![
-        noted("keys", "no_key", format!("{keys} set")),
-        noted("url", "no_public_base_url", format!("`{url}`")),
-    ]
+    let mut findings = Vec::new();
+    for (what, warnings, good) in [
+        ("keys", about_keys, Some(format!("{keys} set"))),
+        ("url", about_url, Some(format!("`{url}`"))),
+        ("hosts", others, None),
+    ] {
+        if warnings.is_empty() {
+            findings.extend(good.map(|good| Finding::new(what, State::Good, good)));
+        }
+        let notes = warnings.into_iter();
+        findings.extend(notes.map(|warning| Finding::new(what, State::Note, &warning.message)));
+    }
+    findings
 }
+
+/// The warnings of the server that are about keys.
+const KEY_WARNINGS: [&str; 3] = ["no_key", "api_key_is_admin", "short_key"];

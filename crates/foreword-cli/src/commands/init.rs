@@ -1,10 +1,6 @@
 //! `foreword init`: a library and a configuration to start from; what is there already is never touched.
 
-use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use anyhow::Context;
 use foreword_store::yaml::BUILTIN;
@@ -12,12 +8,12 @@ use foreword_store::yaml::BUILTIN;
 use super::print;
 use crate::{
     config::{self, Loaded, reference},
-    library,
+    library, private,
 };
 
 pub(crate) fn run(loaded: &Loaded) -> anyhow::Result<()> {
     let data_dir = &loaded.config.data_dir;
-    fs::create_dir_all(data_dir)
+    private::make_directory(data_dir)
         .with_context(|| format!("could not make `{}`", data_dir.display()))?;
     let configuration = loaded.file.as_deref().unwrap_or(Path::new(config::FILE));
     write(
@@ -28,19 +24,14 @@ pub(crate) fn run(loaded: &Loaded) -> anyhow::Result<()> {
     write(
         configuration,
         &reference::example(),
-        "every setting with its default",
+        "every setting with its default or an example",
     )?;
     print("next: `foreword check` looks for mistakes, `foreword` serves")
 }
 
 /// Writes a file that does not exist yet.
 fn write(path: &Path, text: &str, what: &str) -> anyhow::Result<()> {
-    let made = OpenOptions::new().write(true).create_new(true).open(path);
-    let written = made.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    match written {
+    match private::write_new(path, text.as_bytes()) {
         Ok(()) => print(&format!("wrote  {}: {what}", path.display())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             print(&format!("kept   {}: it exists", path.display()))

@@ -15,18 +15,19 @@ mod texts;
 mod transfer;
 
 use std::{
-    fs,
+    fs::File,
     io::{self, IsTerminal, Read, Write},
     path::Path,
     process::ExitCode,
 };
 
-use anyhow::Context;
+use foreword_compose::nearest;
+use foreword_store::yaml::MAX_FILE_BYTES;
 use serde_json::Value;
 
 use crate::{
     args::{Cli, Command, Content, Serving},
-    config::{Loaded, LogConfig, load, nearest},
+    config::{Loaded, LogConfig, load},
     failure::{Exit, Failure},
     logging::Logging,
     terminal,
@@ -51,9 +52,13 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             .into());
         }
     };
-    let configured = || -> Result<Loaded, Failure> {
+    let unlogged = || -> Result<Loaded, Failure> {
         let loaded = load(&common.sources(None))?;
         warn(&loaded.warnings);
+        Ok(loaded)
+    };
+    let configured = || -> Result<Loaded, Failure> {
+        let loaded = unlogged()?;
         // What these commands do is what they print; of the log only what went wrong matters.
         let log = LogConfig {
             level: "warn".to_owned(),
@@ -74,7 +79,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Links(command) => links::run(&configured()?, &command)?,
         Command::Compose(request) => compose::run(&configured()?, &request)?,
         Command::Check { file, output } => {
-            return check::run(&configured()?, file.as_deref(), output);
+            return check::run(&unlogged()?, file.as_deref(), output);
         }
         Command::Init => init::run(&configured()?)?,
         Command::Import {
@@ -130,16 +135,46 @@ fn print_json(value: &Value) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// The text of a file, or of stdin for `-`.
+/// The text of a file, or of stdin for `-`; no more of it than a library may have.
 fn read_text(file: &Path) -> anyhow::Result<String> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        io::stdin()
-            .read_to_string(&mut text)
-            .context("could not read stdin")?;
-        return Ok(text);
+    let (name, read) = if file == Path::new("-") {
+        ("stdin".to_owned(), read_start(&mut io::stdin().lock()))
+    } else {
+        let opened = File::open(file);
+        (
+            format!("`{}`", file.display()),
+            opened.and_then(|mut file| read_start(&mut file)),
+        )
+    };
+    let failure = |what: String| Failure::new(Exit::Unusable, what);
+    let bytes = read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => failure(format!("there is no file {name}")),
+        io::ErrorKind::PermissionDenied => failure(format!("{name} may not be read by this user")),
+        io::ErrorKind::IsADirectory => failure(format!("{name} is a directory, not a file")),
+        _ => failure(format!("could not read {name}: {error}")),
+    })?;
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(failure(format!(
+            "{name} has more than {} MiB, the most that a library may have",
+            MAX_FILE_BYTES >> 20
+        ))
+        .into());
     }
-    fs::read_to_string(file).with_context(|| format!("could not read `{}`", file.display()))
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.split(|byte| *byte == b'\n').count();
+        failure(format!("{name} is not UTF-8 text from line {line} on")).hint("save it as UTF-8")
+    });
+    Ok(text?)
+}
+
+/// Reads no further than to where a text is too large.
+fn read_start(source: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source
+        .take(MAX_FILE_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl Content {

@@ -11,7 +11,11 @@ use super::{
 use crate::{args::ProfilesCommand, config::Loaded, library::Kept, terminal::columns};
 
 pub(crate) fn run(loaded: &Loaded, command: ProfilesCommand) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let reads = matches!(
+        command,
+        ProfilesCommand::List { .. } | ProfilesCommand::Show { .. }
+    );
+    let kept = Kept::open_for(&loaded.config, reads)?;
     let snapshot = kept.snapshot();
     let library = &snapshot.library;
     match command {

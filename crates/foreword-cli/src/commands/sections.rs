@@ -18,7 +18,11 @@ use crate::{
 };
 
 pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let reads = matches!(
+        command,
+        SectionsCommand::List { .. } | SectionsCommand::Show { .. }
+    );
+    let kept = Kept::open_for(&loaded.config, reads)?;
     let snapshot = kept.snapshot();
     let library = &snapshot.library;
     match command {

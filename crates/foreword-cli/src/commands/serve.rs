@@ -52,7 +52,7 @@ async fn start(
     server::check_sandbox(config)?;
     let found = server::check(loaded, allow_unauthenticated)?;
     warnings.extend(found.into_iter().map(|warning| warning.message));
-    let store = library::open(config)?;
+    let store = library::open_to_serve(config)?;
     let listener = bind(config.http.listen).await?;
     let listening = listener.local_addr().context("could not listen")?;
     let (app, more) = server::app(config, Arc::clone(&store), listening)?;
@@ -117,10 +117,11 @@ fn announce(
 ) -> anyhow::Result<()> {
     let base = app.links().public_base_url();
     let mcp = format!("{base}/mcp");
+    let docs = format!("{base}/docs");
     let library = describe(config, snapshot);
     let sandbox = "none: prompts only, this version has no sandbox tools yet";
     if config.log.format == LogFormat::Json {
-        tracing::info!(%listening, %mcp, %library, sandbox, "Listening on {listening}");
+        tracing::info!(%listening, %mcp, %docs, %library, sandbox, "Listening on {listening}");
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -129,6 +130,7 @@ fn announce(
     let facts = [
         ("listening", format!("http://{listening}")),
         ("mcp", mcp),
+        ("docs", docs),
         ("library", library),
         ("sandbox", sandbox.to_owned()),
     ];

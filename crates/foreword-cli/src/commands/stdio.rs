@@ -39,7 +39,7 @@ pub(crate) fn run(common: &Common, chat: Option<&str>) -> anyhow::Result<()> {
         .build()
         .context("could not start")?;
     let served = runtime.block_on(async {
-        let store = library::open(config)?;
+        let store = library::open_to_serve(config)?;
         let (app, warnings) = server::app(config, store, config.http.listen)?;
         for warning in warnings {
             tracing::warn!("{warning}");

@@ -13,7 +13,8 @@ use crate::{
 
 /// `foreword global`
 pub(crate) fn global(loaded: &Loaded, command: TextCommand) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let reads = matches!(command, TextCommand::Show { .. });
+    let kept = Kept::open_for(&loaded.config, reads)?;
     let snapshot = kept.snapshot();
     let prompt = snapshot.library.draft().global_prompt.as_ref();
     let (content, enabled) = prompt.map_or(("", true), |prompt| {
@@ -31,7 +32,8 @@ pub(crate) fn global(loaded: &Loaded, command: TextCommand) -> anyhow::Result<()
 
 /// `foreword guide`
 pub(crate) fn guide(loaded: &Loaded, command: TextCommand) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let reads = matches!(command, TextCommand::Show { .. });
+    let kept = Kept::open_for(&loaded.config, reads)?;
     let snapshot = kept.snapshot();
     let shipped = shipped_guide();
     let guide = snapshot
@@ -72,7 +74,8 @@ fn text(
 
 /// `foreword variables`
 pub(crate) fn variables(loaded: &Loaded, command: VariablesCommand) -> anyhow::Result<()> {
-    let kept = Kept::open(&loaded.config)?;
+    let reads = matches!(command, VariablesCommand::List { .. });
+    let kept = Kept::open_for(&loaded.config, reads)?;
     let snapshot = kept.snapshot();
     let variables = &snapshot.library.draft().variables;
     match command {

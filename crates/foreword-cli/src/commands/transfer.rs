@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use foreword_store::{Import, StoreError};
+use foreword_store::{Import, LoadError, StoreError};
 
 use super::{print, print_text, read_text};
 use crate::{
@@ -31,9 +31,12 @@ pub(crate) fn import(
     }));
     let report = match imported {
         Err(StoreError::Invalid(errors)) => {
-            return Err(Failure::new(Exit::Failed, library::lines(file, &errors))
-                .hint("mend the file; the library stays as it is")
-                .into());
+            return Err(Failure::new(
+                Exit::Failed,
+                library::lines(file, &errors, LoadError::in_full),
+            )
+            .hint("mend the file; the library stays as it is")
+            .into());
         }
         imported => imported.map_err(library::refused)?,
     };
@@ -55,7 +58,7 @@ pub(crate) fn import(
 
 /// `foreword export`
 pub(crate) fn export(loaded: &Loaded) -> anyhow::Result<()> {
-    print_text(&Kept::open(&loaded.config)?.snapshot().text)
+    print_text(&Kept::open_to_read(&loaded.config)?.snapshot().text)
 }
 
 /// `foreword undo`

@@ -9,12 +9,13 @@ use std::{
     path::Path,
 };
 
+use foreword_compose::nearest;
 use serde_json::Value;
 
 use super::{
     layer::{Layer, Origin},
     names::{NOT_YET, PREFIX, SHORT, full},
-    nearest, secret_file,
+    secret_file,
     shape::{Setting, Shape, settings},
 };
 

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use foreword_compose::nearest;
 use serde_json::Value;
 use toml::{
     Spanned,
@@ -16,7 +17,7 @@ use toml::{
 use super::{
     FILE, join,
     layer::{Layer, Origin},
-    nearest, secret_file,
+    secret_file,
     shape::{Setting, Shape, Table, root, secret_of_file_key},
     variable,
 };

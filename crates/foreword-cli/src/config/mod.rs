@@ -221,11 +221,12 @@ pub(crate) fn load(sources: &Sources) -> Result<Loaded, Failure> {
     layers.push(layer::of_values(&sources.flags, Origin::Flag));
 
     let Merged {
-        tree,
+        mut tree,
         origins,
         mut mistakes,
         warnings,
     } = layer::merge(layers);
+    name_loopback(&mut tree);
     let config = deserialize(tree, &origins, &mut mistakes);
     if mistakes.is_empty() {
         Ok(Loaded {
@@ -236,6 +237,19 @@ pub(crate) fn load(sources: &Sources) -> Result<Loaded, Failure> {
         })
     } else {
         Err(failure(mistakes))
+    }
+}
+
+/// Takes `localhost` for the loopback address that it stands for on every machine; other names are not looked up.
+fn name_loopback(tree: &mut Value) {
+    let Some(listen) = tree.pointer_mut("/http/listen") else {
+        return;
+    };
+    if let Some(port) = listen
+        .as_str()
+        .and_then(|text| text.strip_prefix("localhost:"))
+    {
+        *listen = format!("127.0.0.1:{port}").into();
     }
 }
 
@@ -282,16 +296,6 @@ fn failure(mut mistakes: Vec<Mistake>) -> Failure {
     let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
     Failure::new(Exit::Unusable, lines.join("\n"))
         .hint("`foreword config --reference` lists every setting")
-}
-
-/// The known keys under `path`, for "did you mean".
-pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
 }
 
 /// The path of a key below `parent`.

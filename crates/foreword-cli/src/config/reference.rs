@@ -43,7 +43,7 @@ pub(crate) fn example() -> String {
         .iter()
         .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
     for (key, setting) in top {
-        example.push(example_setting(key, setting));
+        example.push(example_setting("", key, setting));
     }
     for (name, setting) in sections {
         let Shape::Table(table) = &setting.shape else {
@@ -54,15 +54,15 @@ pub(crate) fn example() -> String {
             .iter()
             .partition(|(_, setting)| matches!(setting.shape, Shape::Tables(_)));
         for (key, setting) in plain {
-            example.push(example_setting(key, setting));
+            example.push(example_setting(name, key, setting));
         }
         // Lists of tables come last, since what follows one belongs to it.
         for (key, setting) in lists {
             let description = &setting.description;
-            example.push(format!("\n# {description}\n# [[{name}.{key}]]\n"));
+            example.push(format!("\n# {description}\n# [[{name}.{key}]]{EXAMPLE}\n"));
             if let Shape::Tables(table) = &setting.shape {
-                for (key, setting) in table {
-                    example.push(format!("# {key} = …  # {}\n", setting.description));
+                for (field, setting) in table {
+                    example.push(example_setting(&super::join(name, key), field, setting));
                 }
             }
         }
@@ -71,18 +71,47 @@ pub(crate) fn example() -> String {
 }
 
 const EXAMPLE_HEAD: &str = "\
-# The configuration of Foreword. Every setting is here at its default; take the `#` away to change one.
-# `foreword config` shows what is in force and where it comes from.
+# The configuration of Foreword. Every setting is here at its default, or, where it has none, with an example; take the
+# `#` before the setting away to change one. `foreword config` shows what is in force and where it comes from.
 
 ";
 
-fn example_setting(key: &str, setting: &Setting) -> String {
+/// Marks a line that shows a value other than the default.
+const EXAMPLE: &str = "  # an example";
+
+/// What settings look like whose default does not show it, as TOML. A test tries all of them.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("public_base_url", "\"https://foreword.example\""),
+    ("http.allowed_hosts", "[\"foreword\", \"gateway:9000\"]"),
+    ("http.cors_origins", "[\"https://chat.example\"]"),
+    ("auth.api_keys", "[\"made-by-openssl-rand-hex-32\"]"),
+    ("auth.admin_keys", "[\"another-by-openssl-rand-hex-32\"]"),
+    ("auth.keys.name", "\"gateway\""),
+    ("auth.keys.key", "\"a-third-by-openssl-rand-hex-32\""),
+    ("auth.keys.role", "\"api\""),
+    ("auth.keys.instructions", "\"brief\""),
+];
+
+/// A setting with its meaning, its default or an example, and the words that may stand there.
+fn example_setting(parent: &str, key: &str, setting: &Setting) -> String {
+    let path = super::join(parent, key);
+    let mut lines = vec![format!("# {}", setting.description.replace('\n', "\n# "))];
+    if setting.shape.is_secret() {
+        lines.push(format!(
+            "# `{key}_file = \"…\"` names a file that holds it instead."
+        ));
+    }
+    if let Shape::Text { choices } = &setting.shape
+        && !choices.is_empty()
+    {
+        lines.push(format!("# One of {}.", setting.shape.expected()));
+    }
     let default = setting.default.as_ref().and_then(toml);
-    format!(
-        "# {}\n# {key} = {}\n",
-        setting.description.replace('\n', "\n# "),
-        default.as_deref().unwrap_or("\"…\"")
-    )
+    let example = EXAMPLES.iter().find(|(known, _)| *known == path);
+    lines.extend(default.map(|value| format!("# {key} = {value}")));
+    lines.extend(example.map(|(_, value)| format!("# {key} = {value}{EXAMPLE}")));
+    lines.push(String::new());
+    lines.join("\n")
 }
 
 const INTRODUCTION: &str = "\

@@ -84,3 +84,135 @@ fn without_a_file_the_library_of_the_data_directory_is_checked() {
         ./data/system_prompts.yaml: 1 error, 0 warnings, 0 notes
     "#]].assert_eq(&place.run(&["check"]).to_string());
 }
+
+const ALMOST: &str = r"global_prompt: |
+  You work for {compnay}. It is {Date}, {date}.
+  `${compnay}` and {data} are code, \{compnay} is text.
+variables:
+  company: Example Ltd
+sections:
+  - id: shared
+    content: 'Ask {company }, then {user_nmae}. {}{{'
+profiles:
+  - id: default
+    sections:
+      - {use: shared}
+      - {id: off, content: 'Chat {chat_id}', enabled: false}
+      - {id: 'on', content: 'Chat {company} {chat_id} {chat_id}'}
+workspace_guide:
+  content: This is {chat_id}.
+";
+
+#[test]
+fn words_that_are_almost_placeholders_and_placeholders_that_stand_too_early_are_shown() {
+    let place = Place::new();
+    place.write("library.yaml", ALMOST);
+    expect![[r#"
+        exit 0
+        --- stdout
+        library.yaml:2:16: warning: `{compnay}` in the global prompt is no placeholder and stays as it is written
+          hint: did you mean `{company}`?
+        library.yaml:2:33: warning: `{Date}` in the global prompt is no placeholder and stays as it is written
+          hint: did you mean `{date}`?
+        library.yaml:2:41: warning: `{date}` in the global prompt makes the prompt differ between sessions from there on
+          hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
+        library.yaml:8:19: warning: `{company }` in section `shared` is no placeholder and stays as it is written
+          hint: did you mean `{company}`?
+        library.yaml:8:36: warning: `{user_nmae}` in section `shared` is no placeholder and stays as it is written
+          hint: did you mean `{user_name}`?
+        library.yaml:14:45: warning: `{chat_id}` in section `on` of profile `default` makes the prompt differ between sessions from there on
+          hint: move it to the workspace guide, which comes last, so that providers can cache what stands before it
+        library.yaml: 0 errors, 6 warnings, 0 notes
+    "#]].assert_eq(&place.run(&["check", "library.yaml"]).to_string());
+    let shown = place.run(&["check", "library.yaml", "--json"]).json();
+    let codes: Vec<&str> = shown["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|doubt| doubt["code"].as_str().unwrap())
+        .collect();
+    assert!(codes.contains(&"unknown-placeholder"), "{codes:?}");
+    assert!(codes.contains(&"unstable-prefix"), "{codes:?}");
+}
+
+#[test]
+fn a_library_without_profiles_is_doubtful() {
+    let place = Place::new();
+    place.write("library.yaml", "global_prompt: Be brief.\nprofiles: []\n");
+    expect![[r#"
+        exit 0
+        --- stdout
+        library.yaml:2:11: warning: the library has no profiles, so prompts hold the global prompt and the workspace guide only
+          hint: write one: `- id: default` with its `sections`
+        library.yaml: 0 errors, 1 warning, 0 notes
+    "#]].assert_eq(&place.run(&["check", "library.yaml"]).to_string());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_said_in_plain_words() {
+    let place = Place::new();
+    place.write("latin.yaml", "x");
+    std::fs::write(place.path("latin.yaml"), b"global_prompt: caf\xe9\n").unwrap();
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no file `nofile`
+    "#]]
+    .assert_eq(&place.run(&["check", "nofile"]).to_string());
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `.` is a directory, not a file
+    "#]]
+    .assert_eq(&place.run(&["check", "."]).to_string());
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `latin.yaml` is not UTF-8 text from line 1 on
+        hint: save it as UTF-8
+    "#]]
+    .assert_eq(&place.run(&["check", "latin.yaml"]).to_string());
+}
+
+#[test]
+fn what_keeps_serve_from_starting_keeps_check_from_saying_that_all_is_well() {
+    let place = Place::new();
+    place.write("data/library.seen", "");
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: the library file `./data/system_prompts.yaml` is missing, but was there before; put it back, or delete `./data/library.seen` to start with the built-in library
+    "#]].assert_eq(&place.run(&["check"]).to_string());
+    assert_eq!(place.run(&["serve"]).code, Some(2));
+
+    let place = Place::new();
+    place.write("data/VERSION", "999\n");
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: the data directory `./data` has version `999`, and this Foreword knows 1; use a newer Foreword, or another directory
+    "#]].assert_eq(&place.run(&["check"]).to_string());
+    assert_eq!(place.run(&["serve"]).code, Some(2));
+
+    let place = Place::new();
+    place.write("data/link.key", "short");
+    expect![[r#"
+        exit 2
+        --- stdout
+        built-in library: 0 errors, 0 warnings, 0 notes
+        --- stderr
+        error: `./data/link.key` is not a link key
+        hint: `foreword links rotate` makes a new one; links handed out before stop working
+    "#]]
+    .assert_eq(&place.run(&["check"]).to_string());
+    assert_eq!(
+        place.run(&["serve", "--listen", "127.0.0.1:0"]).code,
+        Some(2)
+    );
+
+    let place = Place::new();
+    place.write("data", "a file");
+    let checked = place.run(&["check"]);
+    assert_eq!(checked.code, Some(2), "{checked}");
+    assert_eq!(place.run(&["serve"]).code, Some(2));
+}

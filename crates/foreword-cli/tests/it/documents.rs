@@ -35,23 +35,66 @@ fn the_schema_is_fresh() {
     );
 }
 
+/// The configuration with the `#` taken away before each line that sets something and is `wanted`.
+fn switched_on(configuration: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let lines = configuration.lines().map(|line| {
+        let setting = line.strip_prefix("# ").filter(|setting| sets(setting));
+        match setting {
+            Some(setting) if wanted(setting) => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
+/// Whether a line sets something, rather than saying something.
+fn sets(line: &str) -> bool {
+    let key = line.split(" = ").next().unwrap();
+    line.starts_with("[[")
+        || (key.len() < line.len()
+            && key
+                .chars()
+                .all(|character| character.is_ascii_lowercase() || character == '_'))
+}
+
+fn is_example(line: &str) -> bool {
+    line.ends_with("# an example")
+}
+
+#[test]
+fn each_example_of_the_written_configuration_is_taken() {
+    let place = Place::new();
+    place.run(&["init"]).ok();
+    let written = place.read("foreword.toml");
+    let examples = written.lines().filter(|line| is_example(line));
+    let examples: Vec<String> = examples.map(str::to_owned).collect();
+    assert!(examples.len() >= 10, "{examples:#?}");
+    place.write("foreword.toml", &switched_on(&written, is_example));
+    place.run(&["check"]).ok();
+    let shown = place.run(&["config", "--json"]).json();
+    let settings = shown["settings"].as_object().unwrap();
+    // Whatever has no default, or an empty one, is shown with an example.
+    for (path, setting) in settings {
+        assert!(
+            !setting["value"].is_null() && setting["value"] != serde_json::json!([]),
+            "`{path}` has no example"
+        );
+    }
+    assert_eq!(settings["auth.keys"]["value"][0]["instructions"], "brief");
+    place
+        .run(&["doctor", "--listen", "127.0.0.1:0", "--json"])
+        .ok();
+}
+
 #[test]
 fn the_written_configuration_holds_the_defaults() {
     let place = Place::new();
     let defaults = place.run(&["config", "--json"]).json();
     place.run(&["init"]).ok();
-    // Only lines that set something begin with `# key =`; what must be given has no default to show.
-    let switched_on: String = place
-        .read("foreword.toml")
-        .lines()
-        .map(|line| match line.strip_prefix("# ") {
-            Some(setting) if setting.contains(" = ") && !setting.contains('…') => {
-                format!("{setting}\n")
-            }
-            _ => format!("{line}\n"),
-        })
-        .collect();
-    place.write("foreword.toml", &switched_on);
+    place.write(
+        "foreword.toml",
+        &switched_on(&place.read("foreword.toml"), |line| !is_example(line)),
+    );
     let shown = place.run(&["config", "--json"]).json();
     for (path, default) in defaults["settings"].as_object().unwrap() {
         let setting = &shown["settings"][path];

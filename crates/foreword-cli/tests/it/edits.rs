@@ -319,8 +319,8 @@ fn fault_32_a_broken_library_stops_every_command_and_is_not_touched() {
     expect![[r#"
         exit 2
         --- stderr
-        error: ./data/system_prompts.yaml:3:15: the bracket or brace that opens here is never closed
-        hint: mend the file, which was not touched, or replace it with `foreword import FILE --replace-broken`
+        error: ./data/system_prompts.yaml:3:15: syntax
+        hint: mend the file, which was not touched (`foreword check ./data/system_prompts.yaml` says what is wrong), or replace it with `foreword import FILE --replace-broken`
     "#]]
     .assert_eq(&place.run(&["serve"]).to_string());
 }
@@ -361,4 +361,52 @@ fn a_data_directory_of_a_newer_foreword_is_refused() {
         --- stderr
         error: the data directory `./data` has version `999`, and this Foreword knows 1; use a newer Foreword, or another directory
     "#]].assert_eq(&place.run(&["serve", "--listen", "127.0.0.1:0"]).to_string());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_never_ends_is_read_no_further_than_a_library_may_be_long() {
+    let place = place();
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `/dev/zero` has more than 16 MiB, the most that a library may have
+    "#]]
+    .assert_eq(&place.run(&["import", "/dev/zero"]).to_string());
+    let endless = std::fs::File::open("/dev/zero").unwrap();
+    let output = place
+        .command(&["import", "-"])
+        .stdin(endless)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("stdin has more than 16 MiB"), "{said}");
+    assert_eq!(library(&place), LIBRARY);
+}
+
+#[test]
+fn edits_of_a_profile_that_was_mistyped_name_the_nearest() {
+    let place = place();
+    for arguments in [
+        &["profiles", "default", "defualt"][..],
+        &["profiles", "delete", "defualt"],
+        &["profiles", "order", "defualt", "safety"],
+        &["sections", "enable", "safety", "--profile", "defualt"],
+        &["sections", "delete", "safety", "--profile", "defualt"],
+        &[
+            "sections",
+            "set",
+            "safety",
+            "--profile",
+            "defualt",
+            "--order",
+            "2",
+        ],
+        &["sections", "list", "--profile", "defualt"],
+        &["sections", "show", "safety", "--profile", "defualt"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(ran.stderr.contains("did you mean `default`?"), "{ran}");
+    }
 }

@@ -19,6 +19,7 @@ fn every_command_has_help() {
         .skip(1)
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help") // is help
         .collect();
     assert!(commands.len() > 15, "{commands:?}");
     for command in commands {
@@ -76,4 +77,32 @@ fn flags_of_serve_before_another_command_are_refused() {
 fn commands_of_later_versions_are_absent() {
     let help = Place::new().run(&["--help"]).ok();
     assert!(!help.contains("skills"), "{help}");
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let place = Place::new();
+    let long = place.run(&["--help"]).ok();
+    assert_eq!(place.run(&["help"]).ok(), long);
+    let check = place.run(&["check", "--help"]).ok();
+    assert_eq!(place.run(&["help", "check"]).ok(), check);
+}
+
+#[test]
+fn options_of_every_command_stand_under_a_heading_of_their_own() {
+    let help = Place::new().run(&["check", "-h"]).ok();
+    let (own, global) = help.split_once("Global options:\n").unwrap();
+    assert!(
+        own.contains("--json") && !own.contains("--config"),
+        "{help}"
+    );
+    for option in ["--config", "--data", "--log-format"] {
+        assert!(global.contains(option), "{help}");
+    }
+}
+
+#[test]
+fn the_help_of_compose_says_when_a_line_break_is_added() {
+    let help = Place::new().run(&["compose", "--help"]).ok();
+    assert!(help.contains("byte for byte"), "{help}");
 }

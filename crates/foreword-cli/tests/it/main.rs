@@ -16,6 +16,7 @@ mod edits;
 mod help;
 mod prompts;
 mod serving;
+mod settings;
 mod signals;
 mod stdio;
 mod support;

@@ -125,3 +125,63 @@ fn an_unknown_profile_or_an_impossible_chat_is_an_error() {
     "#]]
     .assert_eq(&place().run(&["compose", "--chat", "a/b"]).to_string());
 }
+
+#[test]
+fn reading_makes_no_data_directory() {
+    let place = Place::new();
+    for arguments in [
+        &["compose"][..],
+        &["compose", "--chat", "x"],
+        &["export"],
+        &["profiles", "list"],
+        &["sections", "list"],
+        &["variables", "list"],
+        &["global", "show"],
+        &["guide", "show"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(
+            (ran.code, ran.stderr.as_str()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+        assert!(!place.path("data").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_profile_that_was_mistyped_comes_with_the_nearest() {
+    for chat in [&[][..], &["--chat", "x"]] {
+        let arguments = [&["compose", "--profile", "defualt"], chat].concat();
+        let ran = place().run(&arguments);
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(
+            ran.stderr.ends_with("hint: did you mean `default`?\n"),
+            "{ran}"
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn on_a_terminal_a_line_break_follows_the_prompt_and_in_a_pipe_nothing_does() {
+    use std::process::{Command, Stdio};
+
+    let place = place();
+    let piped = place.run(&["compose", "--profile", "empty"]).ok();
+    assert_eq!(piped, "Be brief, {user_email}.");
+
+    // `script` gives its command a terminal.
+    let typed = format!(
+        "{} compose --profile empty 2>/dev/null",
+        env!("CARGO_BIN_EXE_foreword")
+    );
+    let shown = Command::new("script")
+        .args(["--quiet", "--return", "--command", &typed, "/dev/null"])
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .output()
+        .expect("this test needs `script`, of util-linux");
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("Be brief, {user_email}.\r\n"), "{shown:?}");
+}

@@ -30,6 +30,7 @@ fn with_nothing_configured_it_serves_and_says_how() {
         Foreword 0.1.0
           listening  http://[ADDRESS]
           mcp        http://[ADDRESS]/mcp
+          docs       http://[ADDRESS]/docs
           library    built in, 5 profiles; the first edit, or `foreword init`, writes ./data/system_prompts.yaml
           sandbox    none: prompts only, this version has no sandbox tools yet
           warning    no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
@@ -221,7 +222,7 @@ fn init_writes_what_serves_and_never_overwrites() {
         exit 0
         --- stdout
         wrote  ./data/system_prompts.yaml: the library, with comments that explain it
-        wrote  foreword.toml: every setting with its default
+        wrote  foreword.toml: every setting with its default or an example
         next: `foreword check` looks for mistakes, `foreword` serves
     "#]]
     .assert_eq(&place.run(&["init"]).to_string());
@@ -261,6 +262,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     configuration  no `foreword.toml`, so defaults, environment and flags
         ok     data           `./data` will be made on first use
         ok     library        built in, since there is no file yet; `foreword init` writes one to start from
+        ok     links          a link key will be made on first use
         note   keys           no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
         note   url            `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server
         ok     address        `[ADDRESS]` is free
@@ -281,8 +283,146 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     configuration  no `foreword.toml`, so defaults, environment and flags
         ok     data           `./data` can be written
         error  library        `./data/system_prompts.yaml` has 1 mistake; `foreword check` shows them
+        ok     links          a link key will be made on first use
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
-        error  address        `[ADDRESS]`: Address already in use (os error 98); if that is not a Foreword that runs already, stop it or use `--listen`
+        error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
         error  sandbox        `sandbox.backend` is `docker`, but this version has no sandboxes yet; set `sandbox.backend` to `auto` or `none`
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
+}
+
+#[test]
+fn localhost_is_the_loopback_address() {
+    let place = Place::new();
+    let server = place.serve(&["--listen", "localhost:0"]);
+    assert!(server.address().starts_with("127.0.0.1:"));
+    let place = Place::new().with("FOREWORD_HTTP__LISTEN", "localhost:0");
+    place.start(&["serve"]);
+    let ran = place.run(&["--listen", "elsewhere:0"]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+}
+
+#[test]
+fn doctor_tells_a_foreword_that_runs_from_another_process() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let address = server.address().to_owned();
+    let ran = place.run(&["doctor", "--listen", &address]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(
+        ran.stdout
+            .contains(&format!("a Foreword runs on `{address}` already")),
+        "{ran}"
+    );
+}
+
+#[test]
+fn doctor_finds_what_keeps_serve_from_starting() {
+    for (file, text, expected) in [
+        ("data/library.seen", "", "is missing, but was there before"),
+        ("data/VERSION", "999\n", "has version `999`"),
+        (
+            "data/link.key",
+            "short",
+            "is not a link key; `foreword links rotate`",
+        ),
+    ] {
+        let place = Place::new();
+        place.write(file, text);
+        let doctor = place.run(&["doctor", "--listen", "127.0.0.1:0"]);
+        assert_eq!(doctor.code, Some(1), "{file}: {doctor}");
+        assert!(doctor.stdout.contains(expected), "{file}: {doctor}");
+        let files = fs::read_dir(place.path("data")).unwrap().count();
+        assert_eq!(files, 1, "{file}: looking made something");
+        let serve = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert_eq!(serve.code, Some(2), "{file}: {serve}");
+    }
+}
+
+#[test]
+fn no_word_of_a_prompt_that_slipped_out_of_place_reaches_the_log() {
+    let slipped = "profiles:\n  - id: a\n    sections:\n      - id: x\n        content: |\n          One\nSecret plan: obey\n";
+    let place = Place::new();
+    place.write("data/system_prompts.yaml", SEED);
+    let mut server = place.serve(&[]);
+    place.write("data/system_prompts.yaml", slipped);
+    let line = server.wait_for_line("cannot be used");
+    assert!(line.contains("7:1: unknown-key"), "{line}");
+    let printed = server.printed();
+    assert!(!printed.contains("Secret"), "{printed}");
+    drop(server);
+    // What a start says ends in a log as well, where it is no terminal.
+    let ran = place.run(&["serve", "--listen", "127.0.0.1:0"]);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: ./data/system_prompts.yaml:7:1: unknown-key
+        hint: mend the file, which was not touched (`foreword check ./data/system_prompts.yaml` says what is wrong), or replace it with `foreword import FILE --replace-broken`
+    "#]].assert_eq(&ran.to_string());
+    let ran = place.run(&["check"]);
+    assert!(ran.stdout.contains("Secret plan"), "{ran}");
+}
+
+#[cfg(unix)]
+#[test]
+fn init_writes_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.run(&["init", "--data", "deep/data"]).ok();
+    let mode = |path| fs::metadata(place.path(path)).unwrap().permissions().mode() & 0o777;
+    for directory in ["deep", "deep/data"] {
+        assert_eq!(mode(directory), 0o700, "{directory}");
+    }
+    for file in ["foreword.toml", "deep/data/system_prompts.yaml"] {
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+    // Nothing of how they were written is left.
+    assert_eq!(fs::read_dir(place.path("deep/data")).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_half_way_leaves_no_half_file() {
+    use std::process::Command;
+    let place = Place::new();
+    // No file may grow beyond a few hundred bytes, as if the disk were full.
+    let limited = format!("ulimit -f 1; exec {} init", env!("CARGO_BIN_EXE_foreword"));
+    let ended = Command::new("sh")
+        .args(["-c", &limited])
+        .current_dir(place.path(""))
+        .output()
+        .unwrap();
+    assert!(!ended.status.success(), "{ended:?}");
+    assert!(!place.path("data/system_prompts.yaml").exists());
+    let again = place.run(&["init"]).ok();
+    assert!(
+        again.contains("wrote  ./data/system_prompts.yaml"),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_browser_is_led_to_the_documentation_which_needs_no_key() {
+    let place = Place::new().with("FOREWORD_API_KEY", "an-api-key-of-the-test");
+    let mut server = place.serve(&[]);
+    let line = server.wait_for_line("docs ");
+    assert!(line.ends_with(&server.url("/docs")), "{line}");
+    let (status, page) = get(&server.url("/"));
+    assert_eq!(status, 200);
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+    assert_eq!(get(&server.url("/system-prompt")).0, 401);
+}
+
+#[test]
+fn the_start_warns_of_doubtful_keys_and_of_hosts_without_a_name() {
+    let place = Place::new().with("FOREWORD_API_KEY", "short");
+    let address = "127.0.0.1:0";
+    let said = place.run(&["doctor", "--listen", address]).stdout;
+    for expected in ["no admin key", "shorter than 16 characters"] {
+        assert!(said.contains(expected), "{said}");
+    }
+    let said = place.run(&["doctor", "--listen", "0.0.0.0:0"]).stdout;
+    assert!(said.contains("`http.allowed_hosts`"), "{said}");
+    let mut server = place.serve(&[]);
+    server.wait_for_line("no admin key");
+    server.wait_for_line("shorter than 16 characters");
 }

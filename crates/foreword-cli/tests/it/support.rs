@@ -92,8 +92,13 @@ impl Place {
             all.extend(["--listen", "127.0.0.1:0"]);
         }
         all.extend(arguments);
+        self.start(&all)
+    }
+
+    /// Starts a command that serves, and waits until it listens.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Server {
         let mut child = self
-            .command(&all)
+            .command(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -1,11 +1,12 @@
 //! The documentation page: the OpenAPI document as plain HTML.
 //!
-//! Everything is in the one answer, so it opens behind any key, proxy or policy, and can be kept as a file.
+//! Everything is in the one answer, so it opens behind any proxy or policy, and can be kept as a file. It is the same for
+//! every server of a version and holds nothing of a library, so no key is asked for: a browser could not send one.
 //! Deliberately absent: scripts, and anything loaded from elsewhere.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
-use axum::response::{Html, IntoResponse};
+use axum::response::{Html, IntoResponse, Redirect};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderValue, header};
 use serde_json::{Map, Value};
@@ -15,7 +16,7 @@ use super::openapi;
 
 /// Shows the documentation of this API.
 #[utoipa::path(
-    get, path = "/docs", tag = "documentation",
+    get, path = "/docs", tag = "documentation", security(()),
     responses((status = 200, description = "A page", body = String, content_type = "text/html")),
 )]
 pub(crate) async fn show_docs() -> impl IntoResponse {
@@ -24,6 +25,11 @@ pub(crate) async fn show_docs() -> impl IntoResponse {
         [(header::CONTENT_SECURITY_POLICY, policy)],
         Html(PAGE.as_str()),
     )
+}
+
+/// Leads whoever opens the server in a browser to the documentation; relative, so that it works below a path too.
+pub(crate) async fn redirect_to_docs() -> Redirect {
+    Redirect::temporary("docs")
 }
 
 const STYLE: &str = include_str!("docs.css");
@@ -98,7 +104,11 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 }
 
 fn write_contents(html: &mut String, document: &Value, operations: &[Operation<'_>]) {
-    html.push_str("<nav>\n");
+    // A box to tick takes the place of a script: on a narrow screen the list is shown when it is ticked.
+    html.push_str(
+        "<nav>\n<input type=\"checkbox\" id=\"routes-shown\"><label for=\"routes-shown\">Routes</label>\n\
+         <div class=\"routes\">\n",
+    );
     for tag in list(&document["tags"]) {
         let name = text(tag, "name");
         let _ = writeln!(html, "<h2>{}</h2>\n<ul>", escape(name));
@@ -109,12 +119,12 @@ fn write_contents(html: &mut String, document: &Value, operations: &[Operation<'
             let _ = writeln!(
                 html,
                 "<li><a href=\"#{id}\"><b class=\"{method}\">{method}</b> <code>{path}</code></a></li>",
-                path = escape(path),
+                path = breakable(path),
             );
         }
         html.push_str("</ul>\n");
     }
-    html.push_str("</nav>\n");
+    html.push_str("</div>\n</nav>\n");
 }
 
 fn write_introduction(html: &mut String, document: &Value) {
@@ -127,8 +137,8 @@ fn write_introduction(html: &mut String, document: &Value) {
     );
     write_prose(html, text(info, "description"));
     html.push_str(
-        "<p>Send the key as <code>Authorization: Bearer …</code>, or as <code>X-Foreword-Key</code>. \
-         For programs: <a href=\"openapi.json\">openapi.json</a>.</p>\n",
+        "<p>Where the server has keys, send one as <code>Authorization: Bearer …</code>, or as \
+         <code>X-Foreword-Key</code>; this page needs none. For programs: <a href=\"openapi.json\">openapi.json</a>.</p>\n",
     );
 }
 
@@ -143,7 +153,7 @@ fn write_operation(html: &mut String, document: &Value, operation: &Operation<'_
     let _ = writeln!(
         html,
         "<article id=\"{id}\">\n<h3><b class=\"{method}\">{method}</b> <code>{path}</code> <i>{id}</i></h3>",
-        path = escape(path),
+        path = breakable(path),
     );
     write_prose(html, text(value, "summary"));
     write_prose(html, text(value, "description"));
@@ -231,6 +241,11 @@ fn write_row(html: &mut String, name: &str, is_required: bool, kind: &str, descr
         },
         description = inline(description),
     );
+}
+
+/// A path that is cut before a slash, if it is cut.
+fn breakable(path: &str) -> String {
+    escape(path).replace('/', "<wbr>/")
 }
 
 /// Paragraphs of doc comments.

@@ -3,9 +3,10 @@
 //! Answers have schemas of their own; what a request may leave out, or may not say at all, is derived from them, so that
 //! there is one description of each field.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
-use axum::{Json, response::IntoResponse};
+use axum::response::IntoResponse;
+use http::header;
 use utoipa::{
     IntoParams, IntoResponses, Modify, OpenApi, PartialSchema,
     openapi::{
@@ -26,11 +27,17 @@ use crate::{config::Form, error::FaultItem, mcp};
 
 /// Shows the OpenAPI document.
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "documentation",
+    get, path = "/openapi.json", tag = "documentation", security(()),
     responses((status = 200, description = "This document", body = Object)),
 )]
 pub(crate) async fn show_openapi() -> impl IntoResponse {
-    Json(document())
+    // Made once: anybody may ask for it.
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| serde_json::to_string(&document()).expect("the document is plain data"));
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        DOCUMENT.as_str(),
+    )
 }
 
 /// The document.

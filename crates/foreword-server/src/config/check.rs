@@ -44,20 +44,23 @@ pub enum ConfigError {
     },
 }
 
+/// Keys of fewer characters are warned about.
+const LONG_ENOUGH: usize = 16;
+
 impl ServerConfig {
     /// Checks the settings as a whole.
     ///
     /// `allow_unauthenticated` is the operator's word that everybody who can connect may do everything.
     pub fn check(&self, allow_unauthenticated: bool) -> Result<Vec<Warning>, ConfigError> {
-        let mut warnings = Vec::new();
-        warnings.extend(self.check_keys(allow_unauthenticated)?);
+        let mut warnings = self.check_keys(allow_unauthenticated)?;
         warnings.extend(self.check_public_url()?);
+        warnings.extend(self.check_host_names());
         self.check_names()?;
         self.check_limits()?;
         Ok(warnings)
     }
 
-    fn check_keys(&self, allow_unauthenticated: bool) -> Result<Option<Warning>, ConfigError> {
+    fn check_keys(&self, allow_unauthenticated: bool) -> Result<Vec<Warning>, ConfigError> {
         for key in self.auth.set_keys() {
             let bytes = key.key.expose().trim().bytes();
             if !bytes.into_iter().all(|byte| byte.is_ascii_graphic()) {
@@ -69,7 +72,7 @@ impl ServerConfig {
             return Err(ConfigError::AdminKeyAlone);
         }
         if has(Role::Api) {
-            return Ok(None);
+            return Ok(self.doubtful_keys(has(Role::Admin)));
         }
         let listen = self.http.listen;
         let message = if listen.ip().is_loopback() {
@@ -83,10 +86,56 @@ impl ServerConfig {
         } else {
             return Err(ConfigError::OpenToTheNetwork(listen));
         };
-        Ok(Some(Warning {
+        Ok(vec![Warning {
             code: "no_key",
             message,
-        }))
+        }])
+    }
+
+    /// What an operator may not expect of keys that work.
+    fn doubtful_keys(&self, has_admin: bool) -> Vec<Warning> {
+        let short: Vec<String> = self
+            .auth
+            .set_keys()
+            .filter(|key| key.key.expose().trim().len() < LONG_ENOUGH)
+            .map(|key| format!("`{}`", key.name))
+            .collect();
+        let short = (!short.is_empty()).then(|| Warning {
+            code: "short_key",
+            message: format!(
+                "shorter than {LONG_ENOUGH} characters, so perhaps to be guessed: the key {}; `openssl rand -hex 32` makes \
+                 a good one",
+                short.join(", ")
+            ),
+        });
+        let admin = (!has_admin).then(|| Warning {
+            code: "api_key_is_admin",
+            message: "there is no admin key, so whoever holds the API key may change the prompts too; set \
+                      `FOREWORD_ADMIN_KEY` to keep that apart"
+                .to_owned(),
+        });
+        admin.into_iter().chain(short).collect()
+    }
+
+    /// Whether a server that listens to others knows the names under which they ask for it.
+    fn check_host_names(&self) -> Option<Warning> {
+        let address = self.http.listen.ip();
+        let named = self.public_base_url.is_some() || !self.http.allowed_hosts.is_empty();
+        if address.is_loopback() || named {
+            return None;
+        }
+        let known = if address.is_unspecified() {
+            "`localhost` and loopback addresses".to_owned()
+        } else {
+            format!("`localhost`, loopback addresses and `{address}`")
+        };
+        Some(Warning {
+            code: "no_host_names",
+            message: format!(
+                "only requests for {known} are answered, all others get 403 `host_not_allowed`; name the hosts under \
+                 which the server is asked for in `http.allowed_hosts`, or set `public_base_url`"
+            ),
+        })
     }
 
     fn check_public_url(&self) -> Result<Option<Warning>, ConfigError> {

@@ -308,7 +308,7 @@ async fn cors_is_off_unless_origins_are_named() {
     ];
     let off = TestServer::with_keys();
     assert_snapshot!(preflight(&off).await.summary_with(&names), @r"
-    405 method_not_allowed: this path does not take this method; the header `Allow` lists those that it takes
+    405 method_not_allowed: this is the MCP endpoint (Streamable HTTP): MCP clients send it JSON-RPC messages by `POST`, and there is nothing to get; `/mcp-info` describes it, `/docs` describes the other routes
     allow: POST
     ");
     let on = TestServer::builder()

@@ -33,8 +33,11 @@ fn key(key: &str, role: Role) -> KeyConfig {
     }
 }
 
+/// A key of as many characters as a key should have.
+const LONG: &str = "sixteen-letters-";
+
 fn with_key_and_url(config: &mut ServerConfig) {
-    config.auth.keys = vec![key("k", Role::Api)];
+    config.auth.keys = vec![key(LONG, Role::Api), key(&LONG.to_uppercase(), Role::Admin)];
     config.public_base_url = Some("https://a.example/b".to_owned());
 }
 
@@ -52,11 +55,52 @@ fn with_a_key_and_a_url_there_is_nothing_to_say() {
     assert_eq!(
         check(|config| {
             with_key_and_url(config);
-            config.auth.keys.push(key("a", Role::Admin));
             config.http.listen = "0.0.0.0:8081".parse().unwrap();
         }),
         ""
     );
+}
+
+#[test]
+fn an_api_key_that_is_an_admin_key_too_is_said_so() {
+    let alone = |config: &mut ServerConfig| {
+        with_key_and_url(config);
+        config.auth.keys.pop();
+    };
+    assert_snapshot!(check(alone), @"api_key_is_admin: there is no admin key, so whoever holds the API key may change the prompts too; set `FOREWORD_ADMIN_KEY` to keep that apart");
+}
+
+#[test]
+fn short_keys_are_named_and_not_shown() {
+    let short = |config: &mut ServerConfig| {
+        with_key_and_url(config);
+        config.auth.keys[0].key = Secret::new("fifteen-letters");
+    };
+    assert_snapshot!(check(short), @"short_key: shorter than 16 characters, so perhaps to be guessed: the key `test`; `openssl rand -hex 32` makes a good one");
+}
+
+#[test]
+fn a_server_that_others_reach_under_no_name_is_said_so() {
+    let reachable = |listen: &'static str| {
+        move |config: &mut ServerConfig| {
+            with_key_and_url(config);
+            config.public_base_url = None;
+            config.http.listen = listen.parse().unwrap();
+        }
+    };
+    assert_snapshot!(check(reachable("0.0.0.0:8081")), @r"
+    no_public_base_url: `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server
+    no_host_names: only requests for `localhost` and loopback addresses are answered, all others get 403 `host_not_allowed`; name the hosts under which the server is asked for in `http.allowed_hosts`, or set `public_base_url`
+    ");
+    assert_snapshot!(check(reachable("192.168.1.5:8081")), @r"
+    no_public_base_url: `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server
+    no_host_names: only requests for `localhost`, loopback addresses and `192.168.1.5` are answered, all others get 403 `host_not_allowed`; name the hosts under which the server is asked for in `http.allowed_hosts`, or set `public_base_url`
+    ");
+    let named = check(|config| {
+        reachable("0.0.0.0:8081")(config);
+        config.http.allowed_hosts = vec!["foreword".to_owned()];
+    });
+    assert!(!named.contains("no_host_names"), "{named}");
 }
 
 #[test]

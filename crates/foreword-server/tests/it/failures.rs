@@ -46,7 +46,7 @@ fn broken_file() -> Vec<LoadError> {
 #[tokio::test]
 async fn a_store_that_refuses_says_why() {
     assert_snapshot!(edit_fails(|| StoreError::Broken(broken_file())).await, @r#"
-    409 library_file_broken: the library file is broken, so it cannot be edited: 3:5: `name` is a list; write a text (and 1 more)
+    409 library_file_broken: the library file is broken, so it cannot be edited: 3:5: wrong-type (and 1 more)
       "/profiles/0/name" `name` is a list; write a text
       "" a mapping ends here
     "#);

@@ -163,10 +163,33 @@ async fn the_page_shows_every_operation_and_loads_nothing() {
 }
 
 #[tokio::test]
-async fn the_documentation_needs_a_key() {
-    let server = TestServer::with_keys();
+async fn the_documentation_needs_no_key_and_is_the_same_whatever_is_kept_and_set() {
+    let library = "global_prompt: Marked-text.\nprofiles:\n  - id: marked-profile\n";
+    let server = TestServer::builder()
+        .keys()
+        .library(library)
+        .config(|config| config.public_base_url = Some("https://marked.example".to_owned()))
+        .start();
+    let other = TestServer::new();
     for path in ["/docs", "/openapi.json"] {
-        assert_eq!(server.get(path).await.status, 401, "{path}");
-        assert_eq!(server.get(path).api().await.status, 200, "{path}");
+        let response = server.get(path).await;
+        assert_eq!(response.status, 200, "{path}");
+        assert_eq!(response.body, other.get(path).await.body, "{path}");
+        let text = response.text().to_lowercase();
+        assert!(!text.contains("marked"), "{path}");
+        let elsewhere = server.get(path).header("host", "evil.example").await;
+        assert_eq!(elsewhere.status, 403, "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_root_leads_to_the_documentation() {
+    let server = TestServer::with_keys();
+    let response = server.get("/").await;
+    assert_eq!(
+        (response.status.as_u16(), response.header("location")),
+        (307, "docs")
+    );
+    let elsewhere = server.get("/").header("host", "evil.example").await;
+    assert_eq!(elsewhere.status, 403);
 }

@@ -206,9 +206,33 @@ fn located(tree: &Tree, fault: Fault) -> LoadError {
         column,
         pointer: Some(fault.pointer),
         code: fault.code,
-        message: fault.message,
+        message: with_lines(tree, fault.message),
         hint: fault.hint,
     }
+}
+
+/// The message with a line of the file in place of the pointer to another value in it, where it has one.
+fn with_lines(tree: &Tree, message: String) -> String {
+    let pointer = ["`/sections/", "`/profiles/"]
+        .into_iter()
+        .find_map(|list| Some((message.rfind(list)?, list.len())));
+    let Some((start, list)) = pointer else {
+        return message;
+    };
+    let (before, pointer) = message.split_at(start);
+    let Some((index, after)) = pointer[list..].split_once('`') else {
+        return message;
+    };
+    if !index.bytes().all(|byte| byte.is_ascii_digit()) {
+        return message;
+    }
+    let (line, _) = position(tree, &pointer[1..list + index.len()]);
+    let one = if before.ends_with(" by ") {
+        "the one "
+    } else {
+        ""
+    };
+    format!("{before}{one}on line {line}{after}")
 }
 
 fn position(tree: &Tree, pointer: &str) -> (usize, usize) {

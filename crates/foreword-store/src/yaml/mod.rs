@@ -51,6 +51,9 @@ pub const MAX_DEPTH: usize = 64;
 pub const MAX_ERRORS: usize = 500;
 
 /// One mistake in a library file.
+///
+/// It displays as its place and its code, which hold no word of the file, so that it can be logged;
+/// [`LoadError::in_full`] is for those who may read the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
     /// Line, from 1.
@@ -68,6 +71,21 @@ pub struct LoadError {
 }
 
 impl LoadError {
+    /// The place, what is wrong and what to do about it, with words of the file.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let Self {
+            line,
+            column,
+            message,
+            ..
+        } = self;
+        match &self.hint {
+            Some(hint) => format!("{line}:{column}: {message}; {hint}"),
+            None => format!("{line}:{column}: {message}"),
+        }
+    }
+
     fn new((line, column): (usize, usize), code: &'static str, message: impl Into<String>) -> Self {
         Self {
             line,
@@ -87,11 +105,7 @@ impl LoadError {
 
 impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}: {}", self.line, self.column, self.message)?;
-        match &self.hint {
-            Some(hint) => write!(formatter, "; {hint}"),
-            None => Ok(()),
-        }
+        write!(formatter, "{}:{}: {}", self.line, self.column, self.code)
     }
 }
 

@@ -11,7 +11,8 @@ fn mistakes(text: &str) -> String {
     for error in errors {
         writeln!(
             shown,
-            "{error}\n    [{} at {}]",
+            "{}\n    [{} at {}]",
+            error.in_full(),
             error.code,
             error.pointer.as_deref().unwrap_or("-")
         )

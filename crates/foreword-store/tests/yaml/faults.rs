@@ -53,7 +53,7 @@ fn fault_35_writing_what_was_read_changes_no_byte() {
 fn fault_39_a_wrong_type_is_refused_with_its_place_and_an_invalid_draft_is_never_written() {
     let errors = parse_library(&SEED.replace("enabled: true", "enabled: \"no\"")).unwrap_err();
     assert_eq!(
-        errors[0].to_string(),
+        errors[0].in_full(),
         "12:18: `enabled` must be `true` or `false`, but this is the text `no`; \
          write `true` or `false` without quotes"
     );

@@ -85,10 +85,11 @@ fn allowed(change: &Change, before: &LibraryDraft, after: &LibraryDraft) -> (usi
         {
             (usize::MAX, usize::MAX)
         }
-        Change::RemoveProfile(_)
-        | Change::RemoveVariable(_)
-        | Change::RemovePlace(..)
-        | Change::RemoveSectionId(..) => (usize::MAX, 8),
+        Change::RemoveProfile(_) | Change::RemoveVariable(_) | Change::RemovePlace(..) => {
+            (usize::MAX, 8)
+        }
+        // Without the last one, the line of the key ends with `[]`.
+        Change::RemoveSectionId(..) => (usize::MAX, 64),
         _ => (usize::MAX, usize::MAX),
     }
 }

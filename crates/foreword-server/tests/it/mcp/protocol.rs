@@ -190,6 +190,10 @@ async fn there_is_nothing_to_get_and_nothing_to_delete() {
                 (405, "POST"),
                 "{path}"
             );
+            assert!(
+                response.text().contains("this is the MCP endpoint"),
+                "{path}"
+            );
         }
     }
 }

@@ -126,7 +126,7 @@ async fn a_broken_file_refuses_edits_until_it_is_mended_or_replaced() {
         .json(json!({"content": "x"}))
         .await;
     assert_snapshot!(edit.summary(), @r#"
-    409 library_file_broken: the library file is broken, so it cannot be edited: 3:5: unknown key `nam` in a profile; did you mean `name`?
+    409 library_file_broken: the library file is broken, so it cannot be edited: 3:5: unknown-key
       "/profiles/0/nam" unknown key `nam` in a profile; did you mean `name`?
     "#);
     assert_eq!(server.file(), broken);

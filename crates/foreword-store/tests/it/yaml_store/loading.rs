@@ -150,7 +150,7 @@ fn a_file_that_is_not_utf8_is_refused_where_it_stops_being_so() {
     let data = Data::new();
     data.write(b"# caf\xC3\xA9\nglobal_prompt: caf\xE9\n");
     let errors = broken(&data);
-    insta::assert_snapshot!(errors[0], @"2:19: the file is not UTF-8 text from here on; save it as UTF-8");
+    insta::assert_snapshot!(errors[0].in_full(), @"2:19: the file is not UTF-8 text from here on; save it as UTF-8");
 }
 
 #[test]

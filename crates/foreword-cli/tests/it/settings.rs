@@ -1,0 +1,530 @@
+//! Every setting, seen from outside: what a server or a command does by default, and what it does with another value.
+//!
+//! A setting that nobody reads would show the same in both cases. Where values come from is `configuration.rs`.
+
+use std::{
+    fs,
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use reqwest::blocking::{Client, RequestBuilder};
+use serde_json::json;
+
+use crate::support::{PATIENCE, Place, Server, eventually};
+
+/// One setting, and what is seen by default and otherwise.
+struct Probe {
+    setting: &'static str,
+    look: fn(&mut Servers) -> (String, String),
+    seen: (&'static str, &'static str),
+}
+
+const fn probe(
+    setting: &'static str,
+    look: fn(&mut Servers) -> (String, String),
+    by_default: &'static str,
+    otherwise: &'static str,
+) -> Probe {
+    Probe {
+        setting,
+        look,
+        seen: (by_default, otherwise),
+    }
+}
+
+const PROBES: &[Probe] = &[
+    probe("data_dir", data_dir, "in data", "in elsewhere"),
+    probe(
+        "public_base_url",
+        public_base_url,
+        "its address",
+        "https://prompts.example",
+    ),
+    probe("http.listen", listen, "port 8081", "another port"),
+    probe("http.allowed_hosts", allowed_hosts, "403", "200"),
+    probe("http.cors_origins", cors_origins, "403", "200"),
+    probe("http.api_max_body", api_max_body, "400", "413"),
+    probe("http.mcp_max_body", mcp_max_body, "400", "413"),
+    probe("http.library_max_body", library_max_body, "422", "413"),
+    probe("http.timeout_seconds", timeout_seconds, "waits", "answers"),
+    probe("http.max_connections", max_connections, "answers", "waits"),
+    probe("http.body_memory", body_memory, "answers", "waits"),
+    probe(
+        "auth.api_keys",
+        api_keys,
+        "without 200, with 200",
+        "without 401, with 200",
+    ),
+    probe(
+        "auth.admin_keys",
+        admin_keys,
+        "API 204, admin 204",
+        "API 403, admin 204",
+    ),
+    probe("auth.keys", keys, "full", "hint"),
+    probe("session.mode", session_mode, "200", "400"),
+    probe(
+        "session.chat_id_headers",
+        chat_id_headers,
+        "default",
+        "my-own",
+    ),
+    probe("library.history", history, "3 undone", "1 undone"),
+    probe("library.poll_seconds", poll_seconds, "seen", "not seen"),
+    probe("render.ttl", render_ttl, "kept", "not kept"),
+    probe("render.cache_bytes", render_cache_bytes, "kept", "not kept"),
+    probe("delivery.instructions", instructions, "full", "hint"),
+    probe("links.epoch", links_epoch, "stay", "change"),
+    probe("sandbox.backend", sandbox_backend, "note", "error"),
+    probe("log.level", log_level, "silent", "says each answer"),
+    probe("log.format", log_format, "text", "JSON"),
+];
+
+#[test]
+fn fault_27_every_setting_changes_what_can_be_observed() {
+    let shown = Place::new().run(&["config", "--json"]).json();
+    for setting in shown["settings"].as_object().unwrap().keys() {
+        let is_probed = PROBES.iter().any(|probe| probe.setting == setting);
+        assert!(is_probed, "`{setting}` needs a probe");
+    }
+    let mut servers = Servers::start();
+    for probe in PROBES {
+        let (by_default, otherwise) = (probe.look)(&mut servers);
+        let seen = (by_default.as_str(), otherwise.as_str());
+        assert_eq!(seen, probe.seen, "{}", probe.setting);
+    }
+}
+
+/// Servers that differ in several settings each.
+struct Servers {
+    by_default: Running,
+    limited: Running,
+    strict: Running,
+    keyed: Running,
+    linked: Running,
+    crowded: Running,
+}
+
+struct Running {
+    place: Place,
+    server: Server,
+}
+
+const LIMITED: &str = r#"
+data_dir = "elsewhere"
+public_base_url = "https://prompts.example"
+http.allowed_hosts = ["named.example"]
+http.cors_origins = ["https://app.example"]
+http.api_max_body = 1000
+http.mcp_max_body = 3000
+http.library_max_body = 5000
+delivery.instructions = "hint"
+render.ttl = 0
+log.level = "debug"
+"#;
+
+const STRICT: &str = r#"
+http.timeout_seconds = 2
+session.mode = "strict"
+session.chat_id_headers = ["X-My-Chat"]
+library.poll_seconds = 3600
+render.cache_bytes = 0
+log.format = "json"
+"#;
+
+const KEYED: &str = r#"
+auth.api_keys = ["the-api-key-of-this-test"]
+auth.admin_keys = ["the-admin-key-of-this-test"]
+[[auth.keys]]
+name = "third"
+key = "the-third-key-of-this-test"
+role = "api"
+instructions = "hint"
+"#;
+
+const LINKED: &str = r#"
+auth.api_keys = ["the-api-key-of-this-test"]
+http.body_memory = 1
+links.epoch = 1
+"#;
+
+const CROWDED: &str = "http.max_connections = 1\n";
+
+const API_KEY: &str = "the-api-key-of-this-test";
+const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+const THIRD_KEY: &str = "the-third-key-of-this-test";
+
+impl Servers {
+    fn start() -> Self {
+        let by_default = Place::new();
+        by_default.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        Self {
+            by_default: Running {
+                server: by_default.serve(&[]),
+                place: by_default,
+            },
+            limited: Running::with(LIMITED),
+            strict: Running::with(STRICT),
+            keyed: Running::with(KEYED),
+            linked: Running::with(LINKED),
+            crowded: Running::with(CROWDED),
+        }
+    }
+}
+
+impl Running {
+    /// Takes its address from the file, too.
+    fn with(settings: &str) -> Self {
+        let place = Place::new();
+        place.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        let listen = "http.listen = \"127.0.0.1:0\"\n";
+        place.write("foreword.toml", &format!("{listen}{settings}"));
+        Self {
+            server: place.start(&["serve"]),
+            place,
+        }
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder {
+        Client::new().get(self.server.url(path))
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder {
+        let request = Client::new().post(self.server.url(path));
+        request
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+    }
+
+    /// The prompt of a chat that is named in each way that these servers know.
+    fn prompt(&self) -> RequestBuilder {
+        let request = self.get("/system-prompt");
+        request.header("x-chat-id", "a").header("x-my-chat", "a")
+    }
+}
+
+fn status(request: RequestBuilder) -> String {
+    request.send().unwrap().status().as_u16().to_string()
+}
+
+fn data_dir(servers: &mut Servers) -> (String, String) {
+    let kept = |running: &Running| {
+        let places = ["data", "elsewhere"].into_iter();
+        let kept = places.filter(|name| running.place.path(name).join("VERSION").exists());
+        format!("in {}", kept.collect::<Vec<_>>().join(" and "))
+    };
+    (kept(&servers.by_default), kept(&servers.limited))
+}
+
+fn public_base_url(servers: &mut Servers) -> (String, String) {
+    let named = |running: &Running| {
+        let response = running.prompt().send().unwrap();
+        let url = response.headers()["x-public-base-url"].to_str().unwrap();
+        url.replace(&running.server.url(""), "its address")
+    };
+    (named(&servers.by_default), named(&servers.limited))
+}
+
+fn listen(servers: &mut Servers) -> (String, String) {
+    let doctor = servers.by_default.place.run(&["doctor", "--json"]).stdout;
+    let by_default = if doctor.contains("`127.0.0.1:8081`") {
+        "port 8081"
+    } else {
+        "another port"
+    };
+    let otherwise = if servers.limited.server.address().ends_with(":8081") {
+        "port 8081"
+    } else {
+        "another port"
+    };
+    (by_default.to_owned(), otherwise.to_owned())
+}
+
+fn allowed_hosts(servers: &mut Servers) -> (String, String) {
+    let asked =
+        |running: &Running| status(running.get("/mcp-info").header("host", "named.example"));
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+fn cors_origins(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| {
+        status(
+            running
+                .get("/mcp-info")
+                .header("origin", "https://app.example"),
+        )
+    };
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+fn api_max_body(servers: &mut Servers) -> (String, String) {
+    let asked =
+        |running: &Running| status(running.post("/api/prompts/sections").body(" ".repeat(2000)));
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+fn mcp_max_body(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| status(running.post("/mcp").body(" ".repeat(4000)));
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+fn library_max_body(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| {
+        let request = Client::new().post(running.server.url("/api/prompts/import"));
+        let request = request.header("content-type", "application/yaml");
+        status(request.body(" ".repeat(6000)))
+    };
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+fn timeout_seconds(servers: &mut Servers) -> (String, String) {
+    let unfinished = |running: &Running| {
+        let mut stream = TcpStream::connect(running.server.address()).unwrap();
+        stream
+            .write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n")
+            .unwrap();
+        stream
+    };
+    let (mut by_default, mut strict) =
+        (unfinished(&servers.by_default), unfinished(&servers.strict));
+    let otherwise = answers(&mut strict, PATIENCE);
+    (
+        answers(&mut by_default, Duration::from_millis(10)),
+        otherwise,
+    )
+}
+
+fn max_connections(servers: &mut Servers) -> (String, String) {
+    let second = |running: &Running, patience| {
+        let mut first = TcpStream::connect(running.server.address()).unwrap();
+        first.write_all(GET_HEALTH).unwrap();
+        assert_eq!(answers(&mut first, PATIENCE), "answers");
+        let mut second = TcpStream::connect(running.server.address()).unwrap();
+        second.write_all(GET_HEALTH).unwrap();
+        answers(&mut second, patience)
+    };
+    (
+        second(&servers.by_default, PATIENCE),
+        second(&servers.crowded, Duration::from_millis(300)),
+    )
+}
+
+/// One client stalls in the middle of a large body; does another with a large body get an answer?
+fn body_memory(servers: &mut Servers) -> (String, String) {
+    const LARGE: usize = 200 << 10;
+    let send = |running: &Running, bytes: usize| {
+        let mut stream = TcpStream::connect(running.server.address()).unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {API_KEY}\r\n\
+             content-type: application/json\r\ncontent-length: {LARGE}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&vec![b' '; bytes]).unwrap();
+        stream
+    };
+    let seen = |running: &Running| {
+        let _stalled = send(running, LARGE / 2);
+        // Until the first has its share, the second may still be faster.
+        let waits = |_| answers(&mut send(running, LARGE), Duration::from_millis(300)) == "waits";
+        if (0..10).any(waits) {
+            "waits"
+        } else {
+            "answers"
+        }
+        .to_owned()
+    };
+    (seen(&servers.by_default), seen(&servers.linked))
+}
+
+const GET_HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+/// Whether something comes back in time.
+fn answers(stream: &mut TcpStream, patience: Duration) -> String {
+    stream.set_read_timeout(Some(patience)).unwrap();
+    match stream.read(&mut [0; 16]) {
+        Ok(length) => assert!(length > 0, "it hung up"),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            return "waits".to_owned();
+        }
+        Err(error) => panic!("{error}"),
+    }
+    "answers".to_owned()
+}
+
+fn api_keys(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| {
+        let without = status(running.prompt());
+        let with = status(running.prompt().bearer_auth(API_KEY));
+        format!("without {without}, with {with}")
+    };
+    (asked(&servers.by_default), asked(&servers.keyed))
+}
+
+fn admin_keys(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| {
+        let clear = |key: &str| {
+            let url = running.server.url("/api/render-cache");
+            status(Client::new().delete(url).bearer_auth(key))
+        };
+        format!("API {}, admin {}", clear(API_KEY), clear(ADMIN_KEY))
+    };
+    (asked(&servers.by_default), asked(&servers.keyed))
+}
+
+fn keys(servers: &mut Servers) -> (String, String) {
+    let form = |running: &Running| form(running.post("/mcp").bearer_auth(THIRD_KEY));
+    (form(&servers.by_default), form(&servers.keyed))
+}
+
+fn instructions(servers: &mut Servers) -> (String, String) {
+    let form = |running: &Running| form(running.post("/mcp"));
+    (form(&servers.by_default), form(&servers.limited))
+}
+
+/// The form of the instructions that are the answer: only the full one begins with the library's text.
+fn form(request: RequestBuilder) -> String {
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    let answer = request.body(initialize.to_string()).send().unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&answer.text().unwrap()).unwrap();
+    let instructions = answer["result"]["instructions"].as_str().unwrap();
+    let begins = |text: &str| instructions.starts_with(text);
+    let form = if begins("Before.") || begins("After.") {
+        "full"
+    } else {
+        "hint"
+    };
+    form.to_owned()
+}
+
+fn session_mode(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| status(running.get("/system-prompt"));
+    (asked(&servers.by_default), asked(&servers.strict))
+}
+
+fn chat_id_headers(servers: &mut Servers) -> (String, String) {
+    let chat = |running: &Running| {
+        let request = running.get("/system-prompt").header("x-my-chat", "my-own");
+        let prompt = request.send().unwrap().text().unwrap();
+        let chats = ["my-own", "default"].into_iter();
+        let named = chats.filter(|chat| prompt.contains(&format!("`{chat}`")));
+        named.collect::<Vec<_>>().join(" and ")
+    };
+    (chat(&servers.by_default), chat(&servers.strict))
+}
+
+fn history(_servers: &mut Servers) -> (String, String) {
+    let undone = |configuration: &str| {
+        let place = Place::new();
+        place.write("foreword.toml", configuration);
+        for text in ["One.", "Two.", "Three."] {
+            place.run(&["global", "set", "--content", text]).ok();
+        }
+        let undone = (0..4).take_while(|_| place.run(&["undo"]).code == Some(0));
+        format!("{} undone", undone.count())
+    };
+    (undone(""), undone("library.history = 1\n"))
+}
+
+/// A change through another name of the file, of which the operating system tells nobody who watches the directory.
+fn poll_seconds(servers: &mut Servers) -> (String, String) {
+    let change = |running: &Running| {
+        let (file, other_name) = ("data/system_prompts.yaml", "linked.yaml");
+        fs::hard_link(running.place.path(file), running.place.path(other_name)).unwrap();
+        running.place.write(other_name, "global_prompt: After.\n");
+    };
+    change(&servers.strict);
+    change(&servers.by_default);
+    let sees = |running: &Running| {
+        let prompt = running.prompt().send().unwrap().text().unwrap();
+        prompt.starts_with("After.")
+    };
+    eventually("a look at the file", PATIENCE, || {
+        sees(&servers.by_default).then_some(())
+    });
+    let otherwise = if sees(&servers.strict) {
+        "seen"
+    } else {
+        "not seen"
+    };
+    ("seen".to_owned(), otherwise.to_owned())
+}
+
+fn render_ttl(servers: &mut Servers) -> (String, String) {
+    (is_kept(&servers.by_default), is_kept(&servers.limited))
+}
+
+fn render_cache_bytes(servers: &mut Servers) -> (String, String) {
+    (is_kept(&servers.by_default), is_kept(&servers.strict))
+}
+
+/// Whether a prompt is taken from the cache that was asked for before.
+fn is_kept(running: &Running) -> String {
+    let hits = || {
+        let metrics = running.get("/metrics").send().unwrap().text().unwrap();
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("foreword_render_cache_hits_total"));
+        line.unwrap().to_owned()
+    };
+    running.prompt().send().unwrap();
+    let before = hits();
+    running.prompt().send().unwrap();
+    if hits() == before { "not kept" } else { "kept" }.to_owned()
+}
+
+fn links_epoch(servers: &mut Servers) -> (String, String) {
+    let link = |running: &Running| {
+        let response = running.prompt().bearer_auth(API_KEY).send().unwrap();
+        let link = response.headers()["x-file-base-url"].to_str();
+        link.unwrap().to_owned()
+    };
+    let (kept, short) = (link(&servers.keyed), link(&servers.linked));
+    eventually("another link", PATIENCE, || {
+        (link(&servers.linked) != short).then_some(())
+    });
+    let is_same = link(&servers.keyed) == kept;
+    let by_default = if is_same { "stay" } else { "change" };
+    (by_default.to_owned(), "change".to_owned())
+}
+
+fn sandbox_backend(_servers: &mut Servers) -> (String, String) {
+    let state = |configuration: &str| {
+        let place = Place::new();
+        place.write("foreword.toml", configuration);
+        let findings = place.run(&["doctor", "--json"]).json();
+        let findings = findings["findings"].as_array().unwrap();
+        let sandbox = findings.iter().find(|finding| finding["what"] == "sandbox");
+        sandbox.unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    (state(""), state("sandbox.backend = \"docker\"\n"))
+}
+
+fn log_level(servers: &mut Servers) -> (String, String) {
+    servers.limited.prompt().send().unwrap();
+    servers.limited.server.wait_for_line("Answered 200");
+    let printed = servers.by_default.server.printed();
+    let by_default = if printed.contains("Answered 200") {
+        "says each answer"
+    } else {
+        "silent"
+    };
+    (by_default.to_owned(), "says each answer".to_owned())
+}
+
+fn log_format(servers: &mut Servers) -> (String, String) {
+    let format = |running: &mut Running| {
+        let printed = running.server.printed();
+        let first = printed.lines().next().unwrap();
+        let is_json = serde_json::from_str::<serde_json::Value>(first).is_ok();
+        if is_json { "JSON" } else { "text" }.to_owned()
+    };
+    (format(&mut servers.by_default), format(&mut servers.strict))
+}
