@@ -14,8 +14,10 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
+use foreword_sandbox::NoSandboxes;
 use foreword_server::{
-    App, AppParts, ServerConfig, Workspaces, config::SessionMode, workspace::DEFAULT_HOST_UID,
+    App, AppParts, ServerConfig, Workspaces, config::SessionMode, render::Surroundings,
+    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, StoreConfig, YamlStore};
 use http::header::CONTENT_TYPE;
@@ -144,6 +146,8 @@ async fn serve_foreword(listener: TcpListener) {
     config.session.mode = SessionMode::Lenient;
     let workspaces = Workspaces::new(None, DEFAULT_HOST_UID, &config, Arc::clone(&clock));
     let app = App::new(AppParts {
+        sandboxes: Arc::new(NoSandboxes::wanted()),
+        surroundings: Surroundings::without_workspace(),
         store: Arc::new(store),
         workspaces,
         config,

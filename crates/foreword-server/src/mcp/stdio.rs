@@ -1,5 +1,8 @@
 //! MCP over stdin and stdout: the same handler, for one session that the command line names.
 
+use std::sync::Arc;
+
+use foreword_sandbox::stop_idle_sandboxes;
 use rmcp::{
     model::RequestMetaObject,
     service::{ServerInitializeError, serve_server_with_ct},
@@ -10,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::App,
+    serve::IDLE_CHECK,
     session::{SessionError, SessionReader, SessionRequest, SessionSources},
     workspace::keep_sweeping,
 };
@@ -79,6 +83,9 @@ pub async fn serve_stdio(
     let stopping = app.stopping().clone();
     let sweeping = keep_sweeping(app.workspaces().clone(), stopping.clone());
     let sweeping = AbortOnDropHandle::new(tokio::spawn(sweeping));
+    let sandboxes = Arc::clone(app.sandboxes());
+    let idle = stop_idle_sandboxes(Arc::downgrade(&sandboxes), IDLE_CHECK);
+    let idle = AbortOnDropHandle::new(tokio::spawn(idle));
     let handler = Handler::for_stdio(app, session);
     let served = serve_server_with_ct(handler, (input, output), stopping).await;
     let ended = match served {
@@ -98,6 +105,7 @@ pub async fn serve_stdio(
         }
         Err(_) => Err(StdioError::NoHandshake),
     };
-    drop(sweeping);
+    drop((sweeping, idle));
+    sandboxes.stop_all().await;
     ended
 }

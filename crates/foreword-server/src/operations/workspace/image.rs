@@ -8,7 +8,7 @@ use ::image::{
 };
 
 /// The longer side of a picture, in pixels; what models look at.
-pub const MAX_SIDE: u32 = 1_568;
+pub(super) const MAX_SIDE: u32 = 1_568;
 
 /// The largest picture that is decoded, in pixels of one side.
 const MAX_DECODED_SIDE: u32 = 16_384;

@@ -14,7 +14,7 @@ use foreword_sandbox::Output;
 pub const MAX_CHARACTERS: usize = 30_000;
 
 /// How much of an output is kept in a file, in bytes.
-pub const MAX_KEPT: u64 = 10 << 20;
+pub(super) const MAX_KEPT: u64 = 10 << 20;
 
 const HALF: usize = MAX_CHARACTERS / 2;
 

@@ -10,9 +10,11 @@ use std::{
 };
 
 use axum::{Router, body::Body, response::Response};
+use foreword_sandbox::NoSandboxes;
 use foreword_server::{
     App, AppParts, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
+    render::Surroundings,
     workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, Store, StoreConfig, YamlStore};
@@ -195,6 +197,8 @@ impl TestServerBuilder {
         let files = (!self.without_files).then(|| data.path().join("workspaces"));
         let workspaces = Workspaces::new(files, DEFAULT_HOST_UID, &self.config, Arc::clone(&clock));
         let app = App::new(AppParts {
+            sandboxes: Arc::new(NoSandboxes::wanted()),
+            surroundings: Surroundings::without_workspace(),
             store,
             workspaces,
             config: self.config,
