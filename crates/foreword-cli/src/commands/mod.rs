@@ -162,7 +162,7 @@ fn read_text(file: &Path) -> anyhow::Result<String> {
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = before.split(|byte| *byte == b'\n').count();
         failure(format!("{name} is not UTF-8 text from line {line} on")).hint("save it as UTF-8")
     });
     Ok(text?)
