@@ -79,15 +79,16 @@ const EXAMPLE_HEAD: &str = "\
 /// Marks a line that shows a value other than the default.
 const EXAMPLE: &str = "  # an example";
 
-/// What settings look like whose default does not show it, as TOML. A test tries all of them.
+/// What settings look like whose default does not show it, as TOML. A test tries all of them. Keys are short ones, so that
+/// a start warns of a key that was left as it stands here.
 const EXAMPLES: &[(&str, &str)] = &[
     ("public_base_url", "\"https://foreword.example\""),
     ("http.allowed_hosts", "[\"foreword\", \"gateway:9000\"]"),
     ("http.cors_origins", "[\"https://chat.example\"]"),
-    ("auth.api_keys", "[\"made-by-openssl-rand-hex-32\"]"),
-    ("auth.admin_keys", "[\"another-by-openssl-rand-hex-32\"]"),
+    ("auth.api_keys", "[\"replace-me\"]"),
+    ("auth.admin_keys", "[\"replace-me-2\"]"),
     ("auth.keys.name", "\"gateway\""),
-    ("auth.keys.key", "\"a-third-by-openssl-rand-hex-32\""),
+    ("auth.keys.key", "\"replace-me-3\""),
     ("auth.keys.role", "\"api\""),
     ("auth.keys.instructions", "\"brief\""),
 ];

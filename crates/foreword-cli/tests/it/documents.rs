@@ -81,9 +81,12 @@ fn each_example_of_the_written_configuration_is_taken() {
         );
     }
     assert_eq!(settings["auth.keys"]["value"][0]["instructions"], "brief");
-    place
-        .run(&["doctor", "--listen", "127.0.0.1:0", "--json"])
-        .ok();
+    // It serves, and says that these keys will not do.
+    let doctor = place.run(&["doctor", "--listen", "127.0.0.1:0"]).ok();
+    assert!(
+        doctor.contains("shorter than 16 characters, so perhaps to be guessed: the key `gateway`, `api`, `admin`"),
+        "{doctor}"
+    );
 }
 
 #[test]
