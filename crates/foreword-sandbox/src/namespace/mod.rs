@@ -92,18 +92,17 @@ impl NamespaceSandboxes {
             cure: "see docs/sandbox.md, or set `sandbox.backend` to `none`".to_owned(),
         };
         let group = self.groups.make().map_err(|error| unexpected(&error))?;
-        match start_in(&self.template, &group) {
-            Ok(started) => {
-                drop(started.socket);
-                // Its end is short, and without it the group would stay.
-                let exited = rustix::process::WaitIdOptions::EXITED;
-                let pidfd = std::os::fd::AsFd::as_fd(&started.pidfd);
-                let _ = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd), exited);
-                Ok(())
-            }
-            Err(StartError::Fault(fault)) => Err(cure::explain(&fault, &cure::Host::look())),
-            Err(error) => Err(unexpected(&error)),
-        }
+        let started = start_in(&self.template, &group).map(|started| {
+            drop(started.socket);
+            let exited = rustix::process::WaitIdOptions::EXITED;
+            let pidfd = std::os::fd::AsFd::as_fd(&started.pidfd);
+            let _ = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd), exited);
+        });
+        group.remove_blocking();
+        started.map_err(|error| match error {
+            StartError::Fault(fault) => cure::explain(&fault, &cure::Host::look()),
+            other => unexpected(&other),
+        })
     }
 
     async fn lease(&self, spec: &SandboxSpec) -> Result<Lease<Sandbox>, SandboxError> {
@@ -138,7 +137,11 @@ impl NamespaceSandboxes {
             self.config.min_free_bytes,
         );
         usage.recount();
-        Sandbox::new(started, Some(group), usage).map_err(backend_error)
+        let owner = rustix::process::geteuid().is_root().then(|| {
+            let id = self.config.host_uid;
+            (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id))
+        });
+        Sandbox::new(started, group, usage, owner).map_err(backend_error)
     }
 
     /// Decides after a failure whether to try once more, and makes room for that. Nothing has run in the cases that are tried again.
@@ -321,7 +324,8 @@ fn template(config: &SandboxConfig, groups: &Groups) -> Start {
         host_network: config.network == Network::Host,
         rootfs: config.rootfs.clone(),
         trees: Vec::new(),
-        tmp_bytes: config.tmp_bytes,
+        // What is in it counts as memory. If it could take all, no command could run that empties it.
+        tmp_bytes: config.tmp_bytes.min(config.memory_bytes / 2),
         limits: Limits {
             open_files: config.max_open_files,
             file_bytes: Some(config.workspace_quota_bytes).filter(|bytes| *bytes > 0),

@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use crate::{command::Ending, state::Usage, workspace::measure};
+use crate::{
+    command::Ending,
+    state::Usage,
+    workspace::{LEAST_BYTES, measure},
+};
 
 /// How often is looked while a command runs. A walk that takes long is followed by a rest of ten times as long.
 pub(super) const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
@@ -105,11 +109,17 @@ impl UsageWatch {
         used
     }
 
+    /// Bytes that are free; fewer if there are few places for files left, since each file takes one.
     fn free(&self) -> u64 {
         let free = |directory: &PathBuf| {
-            rustix::fs::statvfs(directory)
-                .ok()
-                .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+            let disk = rustix::fs::statvfs(directory).ok()?;
+            let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let files = if disk.f_files == 0 {
+                u64::MAX
+            } else {
+                disk.f_favail
+            };
+            Some(bytes.min(files.saturating_mul(LEAST_BYTES)))
         };
         self.directories
             .iter()

@@ -8,6 +8,7 @@ use crate::support::{Backend, wait_until};
 
 super::cases! {
     output_comes_in_the_order_it_was_written
+    output_can_be_opened_by_its_name
     the_status_is_told
     the_place_is_home_and_the_user_is_nobody_special
     the_environment_is_made_for_the_sandbox
@@ -38,6 +39,12 @@ async fn output_comes_in_the_order_it_was_written(backend: Backend) {
         place.chat("a").text(script).await,
         "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
     );
+}
+
+async fn output_can_be_opened_by_its_name(backend: Backend) {
+    let place = backend.open();
+    let script = "echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; cat < /dev/stdin; echo c >> /proc/self/fd/1";
+    assert_eq!(place.chat("a").text(script).await, "a\nb\nc\n");
 }
 
 async fn the_status_is_told(backend: Backend) {
