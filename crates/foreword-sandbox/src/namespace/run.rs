@@ -75,9 +75,9 @@ pub(super) fn check(command: &Command) -> Result<(), SandboxError> {
         .iter()
         .map(|(name, value)| name.len() + value.len())
         .sum();
-    if environment_bytes > 32 << 10 {
+    if environment_bytes > 8 << 10 {
         return Err(SandboxError::InvalidCommand(
-            "has an environment of more than 32 KiB",
+            "has an environment of more than 8 KiB",
         ));
     }
     let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);

@@ -71,11 +71,8 @@ impl UsageWatch {
         let mut rest = SAMPLE_PERIOD;
         loop {
             tokio::time::sleep(rest).await;
-            let watch = Arc::clone(&self);
             let started = tokio::time::Instant::now();
-            let Ok((used, free)) =
-                tokio::task::spawn_blocking(move || (watch.count(), watch.free())).await
-            else {
+            let Some((used, free)) = Arc::clone(&self).sample().await else {
                 continue;
             };
             rest = SAMPLE_PERIOD.max(started.elapsed() * REST_FACTOR);
@@ -93,6 +90,25 @@ impl UsageWatch {
                 };
             }
         }
+    }
+
+    /// Counts, unless another command's watch is counting now; then what was counted last has to do.
+    async fn sample(self: Arc<Self>) -> Option<(u64, u64)> {
+        let watch = Arc::clone(&self);
+        if self.counting.swap(true, Ordering::SeqCst) {
+            let used = *self.counted();
+            let free = tokio::task::spawn_blocking(move || watch.free())
+                .await
+                .ok()?;
+            return Some((used?, free));
+        }
+        // The mark goes with the work, also if nobody waits for it any more.
+        let work = move || {
+            let sample = (watch.count(), watch.free());
+            watch.counting.store(false, Ordering::SeqCst);
+            sample
+        };
+        tokio::task::spawn_blocking(work).await.ok()
     }
 
     fn is_idle(&self) -> bool {

@@ -29,6 +29,7 @@ super::cases! {
     init_cannot_be_killed_or_stopped
     a_flood_of_ten_gigabytes_needs_no_memory
     background_floods_do_not_take_the_sandbox
+    a_closed_home_opens_again
     many_commands_at_once_each_get_their_own_output
 }
 
@@ -371,6 +372,19 @@ async fn background_floods_do_not_take_the_sandbox(backend: Backend) {
     }
     assert_eq!(chat.text("echo fine").await, "fine\n");
     assert_eq!(chat.count("yes").await, 3);
+}
+
+async fn a_closed_home_opens_again(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    chat.text("chmod 000 ~").await;
+    assert_eq!(
+        chat.text("pwd; stat -c %a .").await,
+        "/home/assistant\n700\n"
+    );
+    chat.text("chmod 000 ~").await;
+    place.sandboxes.stop_all().await;
+    assert!(chat.sandboxes.stat(&chat.spec, ".".as_ref()).await.is_ok());
 }
 
 async fn many_commands_at_once_each_get_their_own_output(backend: Backend) {
