@@ -27,7 +27,7 @@ pub struct SandboxConfig {
     pub max_processes: u64,
     /// Files that one process may have open.
     pub max_open_files: u64,
-    /// Size of `/tmp`, in bytes; what is in it counts as memory.
+    /// Size of `/tmp`, in bytes; what is in it counts as memory, of which it is at most half.
     pub tmp_bytes: u64,
     /// What home and outputs of one chat may hold together, in bytes; 0 is without limit.
     pub workspace_quota_bytes: u64,

@@ -21,22 +21,28 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NONBLOCK);
 
-/// Counts the bytes that the tree at `root` takes on disk, each file once.
+/// Counts the bytes that the tree at `root` takes on disk: each file once, and none as less than 4 KiB.
 ///
 /// What changes while it is counted may be missed. A directory that may not be read counts as itself only: that happens to a server
 /// that does not run as root.
 pub fn measure(root: &Path) -> io::Result<u64> {
-    let top = openat(rustix::fs::CWD, root, DIRECTORY, Mode::empty())?;
-    let mut total = 0;
-    let mut linked = HashSet::new();
-    let mut here = top;
-    let mut levels = vec![Level::read(&here, &mut total, &mut linked)?];
+    let mut count = Count::default();
+    let mut here = openat(rustix::fs::CWD, root, DIRECTORY, Mode::empty())?;
+    let mut levels = vec![count.enter(&here)?];
     while let Some(level) = levels.last_mut() {
+        if level.directories.is_empty()
+            && let Some(offset) = level.resume
+        {
+            count.read_on(&here, level, Some(offset))?;
+        }
         if let Some(name) = level.directories.pop() {
             if let Ok(child) = openat(&here, &name, DIRECTORY, Mode::empty()) {
-                levels.push(Level::read(&child, &mut total, &mut linked)?);
+                levels.push(count.enter(&child)?);
                 here = child;
             }
+            continue;
+        }
+        if level.resume.is_some() {
             continue;
         }
         levels.pop();
@@ -49,31 +55,57 @@ pub fn measure(root: &Path) -> io::Result<u64> {
             here = above;
         }
     }
-    Ok(total)
+    Ok(count.bytes)
 }
 
-/// Remembers at most this many files that have several names.
-const MOST_LINKED: usize = 1 << 20;
+/// What the smallest file counts as. The disk has a place for each, and could else be filled with empty ones.
+pub(crate) const LEAST_BYTES: u64 = 4096;
+/// Remembers at most this many files that have several names; more count each time.
+const MOST_LINKED: usize = 1 << 17;
+/// Holds at most this many names of a directory at a time.
+const MOST_PENDING: usize = 1000;
 
+#[derive(Default)]
+struct Count {
+    bytes: u64,
+    linked: HashSet<(u64, u64)>,
+}
+
+/// A directory that is being counted.
 struct Level {
     identity: (u64, u64),
+    /// Directories in it that are still to be entered.
     directories: Vec<CString>,
+    /// Where reading goes on once these have been entered.
+    resume: Option<i64>,
 }
 
-impl Level {
-    /// Reads one directory: adds its files to `total`, keeps its directories for later.
-    fn read(
-        directory: &OwnedFd,
-        total: &mut u64,
-        linked: &mut HashSet<(u64, u64)>,
-    ) -> io::Result<Self> {
+impl Count {
+    fn enter(&mut self, directory: &OwnedFd) -> io::Result<Level> {
         let stat = fstat(directory)?;
-        let mut level = Self {
+        self.bytes = self.bytes.saturating_add(disk_bytes(&stat));
+        let mut level = Level {
             identity: identity(&stat),
             directories: Vec::new(),
+            resume: None,
         };
-        *total += disk_bytes(&stat);
-        for entry in Dir::read_from(directory)? {
+        self.read_on(directory, &mut level, None)?;
+        Ok(level)
+    }
+
+    /// Counts the files of a directory, and stops when it holds enough names of directories.
+    fn read_on(
+        &mut self,
+        directory: &OwnedFd,
+        level: &mut Level,
+        from: Option<i64>,
+    ) -> io::Result<()> {
+        level.resume = None;
+        let mut entries = Dir::read_from(directory)?;
+        if let Some(offset) = from {
+            entries.seek(offset)?;
+        }
+        for entry in entries {
             let Ok(entry) = entry else { break };
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
@@ -84,13 +116,18 @@ impl Level {
             };
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 level.directories.push(name.to_owned());
+                if level.directories.len() == MOST_PENDING {
+                    level.resume = Some(entry.offset());
+                    break;
+                }
             } else if stat.st_nlink == 1
-                || (linked.len() < MOST_LINKED && linked.insert(identity(&stat)))
+                || self.linked.len() >= MOST_LINKED
+                || self.linked.insert(identity(&stat))
             {
-                *total += disk_bytes(&stat);
+                self.bytes = self.bytes.saturating_add(disk_bytes(&stat));
             }
         }
-        Ok(level)
+        Ok(())
     }
 }
 
@@ -102,7 +139,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
 
 #[expect(clippy::cast_sign_loss, reason = "a count of blocks is not negative")]
 fn disk_bytes(stat: &Stat) -> u64 {
-    stat.st_blocks as u64 * 512
+    (stat.st_blocks as u64 * 512).max(LEAST_BYTES)
 }
 
 /// Deletes the directory `root` and all that is in it, whatever its depth and permissions; absent is fine.
@@ -161,7 +198,11 @@ fn empty(top: &OwnedFd) -> io::Result<()> {
                     }
                 }
             }
-            unlinkat(top, &name, AtFlags::REMOVEDIR)?;
+            match unlinkat(top, &name, AtFlags::REMOVEDIR) {
+                // It had more names than are held at a time; its turn comes again.
+                Ok(()) | Err(rustix::io::Errno::NOTEMPTY) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
@@ -254,6 +295,26 @@ mod tests {
             .unwrap();
         assert!(made.success());
         assert!(measure(&root).unwrap() >= 1 << 20);
+        remove_tree(&root).unwrap();
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn a_directory_with_many_names_is_counted_and_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        fs::create_dir_all(root.join("in")).unwrap();
+        for number in 0..12_000 {
+            if number % 4 == 0 {
+                fs::create_dir(root.join(format!("in/{number}"))).unwrap();
+                fs::write(root.join(format!("in/{number}/file")), "").unwrap();
+            } else {
+                fs::write(root.join(format!("in/{number}")), "").unwrap();
+            }
+        }
+        let counted = measure(&root).unwrap() / LEAST_BYTES;
+        // Large directories take more than one block themselves.
+        assert!((15_002..15_202).contains(&counted), "{counted}");
         remove_tree(&root).unwrap();
         assert!(!root.exists());
     }

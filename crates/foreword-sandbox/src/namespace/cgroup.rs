@@ -19,7 +19,8 @@ static INSTANCES: AtomicU64 = AtomicU64::new(0);
 /// The leaf that the server moves to, since a group of version 2 that has processes may not hand controllers down.
 const SERVER_LEAF: &str = "foreword-server";
 const CPU_PERIOD_MICROSECONDS: f64 = 100_000.0;
-const REMOVE_ATTEMPTS: u32 = 50;
+const REMOVE_ATTEMPTS: u32 = 100;
+const REMOVE_REST: Duration = Duration::from_millis(2);
 
 /// Where groups are made.
 pub(super) struct Groups {
@@ -239,18 +240,30 @@ impl Group {
     /// Removes the groups once their last process is gone, which may take some milliseconds.
     pub(super) async fn remove(&self) {
         for _ in 0..REMOVE_ATTEMPTS {
-            let gone = self
-                .paths
-                .iter()
-                .all(|(path, _)| match fs::remove_dir(path) {
-                    Ok(()) => true,
-                    Err(error) => error.kind() == io::ErrorKind::NotFound,
-                });
-            if gone {
+            if self.try_remove() {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(REMOVE_REST).await;
         }
+    }
+
+    /// The same, on a thread that may wait.
+    pub(super) fn remove_blocking(&self) {
+        for _ in 0..REMOVE_ATTEMPTS {
+            if self.try_remove() {
+                return;
+            }
+            std::thread::sleep(REMOVE_REST);
+        }
+    }
+
+    fn try_remove(&self) -> bool {
+        self.paths
+            .iter()
+            .all(|(path, _)| match fs::remove_dir(path) {
+                Ok(()) => true,
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+            })
     }
 }
 

@@ -16,7 +16,6 @@ mod usage;
 
 use std::{
     io,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
@@ -29,12 +28,12 @@ pub use init::INIT_ARGUMENT;
 pub(crate) use init::init_main;
 
 use self::{
-    cgroup::{Controller, Group, Groups},
+    cgroup::{Controller, Groups},
     file_work::Done,
     protocol::{FileAnswer, FileOperation, Limits, Start, Tree},
     run::RunError,
     sandbox::Sandbox,
-    start::{StartError, Started},
+    start::{Fresh, StartError},
     usage::UsageWatch,
 };
 use crate::{
@@ -92,18 +91,11 @@ impl NamespaceSandboxes {
             cure: "see docs/sandbox.md, or set `sandbox.backend` to `none`".to_owned(),
         };
         let group = self.groups.make().map_err(|error| unexpected(&error))?;
-        match start_in(&self.template, &group) {
-            Ok(started) => {
-                drop(started.socket);
-                // Its end is short, and without it the group would stay.
-                let exited = rustix::process::WaitIdOptions::EXITED;
-                let pidfd = std::os::fd::AsFd::as_fd(&started.pidfd);
-                let _ = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd), exited);
-                Ok(())
-            }
-            Err(StartError::Fault(fault)) => Err(cure::explain(&fault, &cure::Host::look())),
-            Err(error) => Err(unexpected(&error)),
-        }
+        let started = Fresh::start(&self.template, group).map(drop);
+        started.map_err(|error| match error {
+            StartError::Fault(fault) => cure::explain(&fault, &cure::Host::look()),
+            other => unexpected(&other),
+        })
     }
 
     async fn lease(&self, spec: &SandboxSpec) -> Result<Lease<Sandbox>, SandboxError> {
@@ -117,19 +109,15 @@ impl NamespaceSandboxes {
             ..self.template.clone()
         };
         let group = self.groups.make().map_err(backend_error)?;
-        let (started, group) =
-            tokio::task::spawn_blocking(move || (start_in(&start, &group), group))
-                .await
-                .map_err(|error| backend_error(io::Error::other(error)))?;
-        let started = match started {
-            Ok(started) => started,
-            Err(error) => {
-                group.remove().await;
-                return Err(match error {
-                    StartError::Fault(fault) => cure::explain(&fault, &cure::Host::look()).into(),
-                    other => backend_error(io::Error::other(other)),
-                });
-            }
+        let fresh = tokio::task::spawn_blocking(move || Fresh::start(&start, group))
+            .await
+            .map_err(|error| backend_error(io::Error::other(error)))?
+            .map_err(|error| match error {
+                StartError::Fault(fault) => cure::explain(&fault, &cure::Host::look()).into(),
+                other => backend_error(io::Error::other(other)),
+            })?;
+        let Some((started, group)) = fresh.take() else {
+            return Err(backend_error(io::Error::other("it has no process")));
         };
         let directories = vec![spec.home.clone(), spec.outputs.clone()];
         let usage = UsageWatch::new(
@@ -138,7 +126,11 @@ impl NamespaceSandboxes {
             self.config.min_free_bytes,
         );
         usage.recount();
-        Sandbox::new(started, Some(group), usage).map_err(backend_error)
+        let owner = rustix::process::geteuid().is_root().then(|| {
+            let id = self.config.host_uid;
+            (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id))
+        });
+        Sandbox::new(started, group, usage, owner).map_err(backend_error)
     }
 
     /// Decides after a failure whether to try once more, and makes room for that. Nothing has run in the cases that are tried again.
@@ -321,7 +313,8 @@ fn template(config: &SandboxConfig, groups: &Groups) -> Start {
         host_network: config.network == Network::Host,
         rootfs: config.rootfs.clone(),
         trees: Vec::new(),
-        tmp_bytes: config.tmp_bytes,
+        // What is in it counts as memory. If it could take all, no command could run that empties it.
+        tmp_bytes: config.tmp_bytes.min(config.memory_bytes / 2),
         limits: Limits {
             open_files: config.max_open_files,
             file_bytes: Some(config.workspace_quota_bytes).filter(|bytes| *bytes > 0),
@@ -363,11 +356,6 @@ fn trees(spec: &SandboxSpec) -> Result<Vec<Tree>, SandboxError> {
         tree.host = std::path::absolute(&tree.host).map_err(backend_error)?;
     }
     Ok(trees)
-}
-
-fn start_in(start: &Start, group: &Group) -> Result<Started, StartError> {
-    let doors: Vec<_> = group.doors()?.into_iter().map(OwnedFd::from).collect();
-    start::start(start, &doors)
 }
 
 fn limits(config: &SandboxConfig, groups: &Groups) -> Vec<LimitState> {

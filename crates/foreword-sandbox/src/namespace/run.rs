@@ -13,8 +13,8 @@ use std::{
 };
 
 use rustix::{
-    fs::{MemfdFlags, OFlags, fcntl_getfl, fcntl_setfl, memfd_create},
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    fs::{MemfdFlags, OFlags, fchown, fcntl_getfl, fcntl_setfl, memfd_create},
+    pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with},
 };
 use tokio::{
     net::unix::pipe::Receiver,
@@ -75,9 +75,9 @@ pub(super) fn check(command: &Command) -> Result<(), SandboxError> {
         .iter()
         .map(|(name, value)| name.len() + value.len())
         .sum();
-    if environment_bytes > 32 << 10 {
+    if environment_bytes > 8 << 10 {
         return Err(SandboxError::InvalidCommand(
-            "has an environment of more than 32 KiB",
+            "has an environment of more than 8 KiB",
         ));
     }
     let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
@@ -103,7 +103,7 @@ pub(super) async fn run(
     let started = Instant::now();
     let memory_kills = sandbox.memory_kills();
     let over_quota = sandbox.usage.over_quota();
-    let (reading, writing) = make_pipe()?;
+    let (reading, writing) = make_pipe(sandbox)?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
     let request = Request::Run {
@@ -276,8 +276,14 @@ impl Pipe {
 
     /// Delivers what had been written by now, and not what is written meanwhile.
     fn take_rest(&mut self, output: &mut dyn Output) {
+        // A command may have made it larger.
+        let size = self
+            .reading
+            .as_ref()
+            .and_then(|reading| fcntl_getpipe_size(reading).ok());
+        let most = size.unwrap_or(0).max(PIPE_BYTES);
         let mut taken = 0;
-        while taken < PIPE_BYTES {
+        while taken < most {
             match self.take(output) {
                 0 => return,
                 count => taken += count,
@@ -309,8 +315,12 @@ impl Pipe {
     }
 }
 
-fn make_pipe() -> io::Result<(Receiver, OwnedFd)> {
+fn make_pipe(sandbox: &Sandbox) -> io::Result<(Receiver, OwnedFd)> {
     let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
+    // So that `/dev/stdout` and `/dev/stderr` can be opened inside.
+    if let Some((uid, gid)) = sandbox.owner {
+        fchown(&writing, Some(uid), Some(gid))?;
+    }
     // A user who has many pipes may be refused; the smaller one does too.
     let _ = fcntl_setpipe_size(&reading, PIPE_BYTES);
     fcntl_setfl(&reading, fcntl_getfl(&reading)? | OFlags::NONBLOCK)?;

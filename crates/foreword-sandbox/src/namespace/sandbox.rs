@@ -13,6 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use rustix::{
+    fs::{Gid, Uid},
     net::{RecvFlags, SendFlags},
     process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
@@ -44,6 +45,8 @@ pub(super) struct Sandbox {
     next_id: AtomicU32,
     /// What its workspace holds.
     pub(super) usage: Arc<UsageWatch>,
+    /// Who it is outside, if that is another than the server.
+    pub(super) owner: Option<(Uid, Gid)>,
 }
 
 /// The socket, and who waits for an answer.
@@ -67,15 +70,16 @@ pub(super) enum Answer {
 /// What has to be cleared away after the end.
 struct Remains {
     pidfd: OwnedFd,
-    group: Option<Group>,
+    group: Group,
     cleared: tokio::sync::Mutex<bool>,
 }
 
 impl Sandbox {
     pub(super) fn new(
         started: Started,
-        group: Option<Group>,
+        group: Group,
         usage: Arc<UsageWatch>,
+        owner: Option<(Uid, Gid)>,
     ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&started.socket, true)?;
         let link = Arc::new(Link {
@@ -96,6 +100,7 @@ impl Sandbox {
             remains: Arc::new(remains),
             next_id: AtomicU32::new(0),
             usage,
+            owner,
         })
     }
 
@@ -137,7 +142,7 @@ impl Sandbox {
 
     /// How many processes the memory limit has ended so far.
     pub(super) fn memory_kills(&self) -> u64 {
-        self.remains.group.as_ref().map_or(0, Group::memory_kills)
+        self.remains.group.memory_kills()
     }
 
     fn close(&self) {
@@ -239,9 +244,7 @@ impl Remains {
             let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
             let _ = tokio::time::timeout(STOP_PATIENCE, self.ended()).await;
         }
-        if let Some(group) = &self.group {
-            group.remove().await;
-        }
+        self.group.remove().await;
         *cleared = true;
     }
 

@@ -19,10 +19,11 @@ use rustix::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair,
         sockopt::{Timeout, set_socket_timeout},
     },
-    process::{Signal, pidfd_send_signal},
+    process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 
 use super::{
+    cgroup::Group,
     init::INIT_ARGUMENT,
     protocol::{Fault, Reply, Start, receive, send},
 };
@@ -39,6 +40,42 @@ pub(super) struct Started {
     pub(super) pidfd: OwnedFd,
 }
 
+/// A sandbox that nobody has taken yet. Dropped like that, it is ended, reaped and its groups removed, on the thread that made it.
+pub(super) struct Fresh {
+    started: Option<Started>,
+    group: Option<Group>,
+}
+
+impl Fresh {
+    pub(super) fn start(start: &Start, group: Group) -> Result<Self, StartError> {
+        let mut fresh = Self {
+            started: None,
+            group: Some(group),
+        };
+        let doors = fresh.group.as_ref().map(Group::doors).transpose()?;
+        let doors: Vec<_> = doors.into_iter().flatten().map(OwnedFd::from).collect();
+        fresh.started = Some(self::start(start, &doors)?);
+        Ok(fresh)
+    }
+
+    /// What it is made of.
+    pub(super) fn take(mut self) -> Option<(Started, Group)> {
+        self.started.take().zip(self.group.take())
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if let Some(Started { socket, pidfd }) = self.started.take() {
+            drop(socket);
+            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+        }
+        if let Some(group) = &self.group {
+            group.remove_blocking();
+        }
+    }
+}
+
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StartError {
@@ -51,7 +88,7 @@ pub(super) enum StartError {
 }
 
 /// Starts one, in the groups that `doors` lead to.
-pub(super) fn start(start: &Start, doors: &[OwnedFd]) -> Result<Started, StartError> {
+fn start(start: &Start, doors: &[OwnedFd]) -> Result<Started, StartError> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -103,8 +140,7 @@ impl Drop for Unready {
     fn drop(&mut self) {
         if let Some(pidfd) = &self.0 {
             let _ = pidfd_send_signal(pidfd, Signal::KILL);
-            let exited = rustix::process::WaitIdOptions::EXITED;
-            let _ = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd.as_fd()), exited);
+            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
         }
     }
 }

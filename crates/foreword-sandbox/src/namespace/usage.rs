@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use crate::{command::Ending, state::Usage, workspace::measure};
+use crate::{
+    command::Ending,
+    state::Usage,
+    workspace::{LEAST_BYTES, measure},
+};
 
 /// How often is looked while a command runs. A walk that takes long is followed by a rest of ten times as long.
 pub(super) const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
@@ -67,11 +71,8 @@ impl UsageWatch {
         let mut rest = SAMPLE_PERIOD;
         loop {
             tokio::time::sleep(rest).await;
-            let watch = Arc::clone(&self);
             let started = tokio::time::Instant::now();
-            let Ok((used, free)) =
-                tokio::task::spawn_blocking(move || (watch.count(), watch.free())).await
-            else {
+            let Some((used, free)) = Arc::clone(&self).sample().await else {
                 continue;
             };
             rest = SAMPLE_PERIOD.max(started.elapsed() * REST_FACTOR);
@@ -91,6 +92,25 @@ impl UsageWatch {
         }
     }
 
+    /// Counts, unless another command's watch is counting now; then what was counted last has to do.
+    async fn sample(self: Arc<Self>) -> Option<(u64, u64)> {
+        let watch = Arc::clone(&self);
+        if self.counting.swap(true, Ordering::SeqCst) {
+            let used = *self.counted();
+            let free = tokio::task::spawn_blocking(move || watch.free())
+                .await
+                .ok()?;
+            return Some((used?, free));
+        }
+        // The mark goes with the work, also if nobody waits for it any more.
+        let work = move || {
+            let sample = (watch.count(), watch.free());
+            watch.counting.store(false, Ordering::SeqCst);
+            sample
+        };
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
     fn is_idle(&self) -> bool {
         self.quota == u64::MAX && self.min_free == 0
     }
@@ -105,11 +125,17 @@ impl UsageWatch {
         used
     }
 
+    /// Bytes that are free; fewer if there are few places for files left, since each file takes one.
     fn free(&self) -> u64 {
         let free = |directory: &PathBuf| {
-            rustix::fs::statvfs(directory)
-                .ok()
-                .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
+            let disk = rustix::fs::statvfs(directory).ok()?;
+            let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let files = if disk.f_files == 0 {
+                u64::MAX
+            } else {
+                disk.f_favail
+            };
+            Some(bytes.min(files.saturating_mul(LEAST_BYTES)))
         };
         self.directories
             .iter()

@@ -6,7 +6,7 @@ use std::{
     ffi::{CStr, CString},
     fs::{self, File},
     io::{self, Read, Seek, Write},
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
 };
 
 use rustix::process::{
@@ -72,12 +72,21 @@ fn become_bash(job: Job) -> io::Result<()> {
     // Over the memory limit, a command goes before init does. It works without.
     let _ = fs::write("/proc/self/oom_score_adj", "300");
     set_child_subreaper(Some(getpid()))?;
-    chdir(HOME)?;
+    enter_home()?;
     let mut error = io::ErrorKind::NotFound.into();
     for program in [c"/bin/bash", c"/usr/bin/bash"] as [&CStr; 2] {
         error = sys::execute(program, &arguments, &environment);
     }
     Err(error)
+}
+
+/// Enters the home directory, also after a `chmod 000` of it, which no later command could take back.
+pub(super) fn enter_home() -> io::Result<()> {
+    if chdir(HOME).is_err() {
+        fs::set_permissions(HOME, fs::Permissions::from_mode(0o700))?;
+        chdir(HOME)?;
+    }
+    Ok(())
 }
 
 fn place_output(output: &OwnedFd) -> io::Result<()> {

@@ -91,6 +91,9 @@ pub(super) fn make(old: &Path, start: &Start) -> io::Result<()> {
 
 fn show_host(old: &Path, name: &str) -> io::Result<()> {
     let from = format!("{}/etc/{name}", old.display());
+    if fs::symlink_metadata(&from).is_err() {
+        return Ok(());
+    }
     if let Some((parent, _)) = name.rsplit_once('/') {
         directory(&format!("/etc/{parent}"))?;
     }

@@ -33,7 +33,7 @@ const MOST_NAMES: usize = 200;
 /// Runs in the child; the result is its status.
 pub(super) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
     let mut channel = UnixStream::from(channel);
-    let done = std::env::set_current_dir(HOME).and_then(|()| match operation {
+    let done = super::command::enter_home().and_then(|()| match operation {
         FileOperation::Read(read) => match open(&read) {
             Ok((stat, file, bytes)) => {
                 answer(&mut channel, &Ok(FileAnswer::Read { stat, bytes }))?;

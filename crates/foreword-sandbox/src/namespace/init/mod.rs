@@ -71,6 +71,7 @@ fn stage_1(socket: &OwnedFd) -> i32 {
 }
 
 fn stage_2(socket: &OwnedFd, start: &Start, trees: Vec<Option<OwnedFd>>) -> i32 {
+    let _ = rustix::thread::set_name(c"init");
     let made = root::build(start, trees).and_then(|()| confine::confine(&start.limits));
     match made.and_then(|()| serve::Init::new(socket).during(Step::Receive)) {
         Ok(mut init) => init.serve(),

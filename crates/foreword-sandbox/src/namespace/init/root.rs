@@ -5,6 +5,7 @@
 //! which the kernel asks for; and the host's root goes last.
 
 use std::{
+    ffi::CString,
     fs, io,
     os::{
         fd::{AsFd, OwnedFd},
@@ -39,9 +40,10 @@ const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "lib
 const OURS: [&str; 9] = [
     "proc", "sys", "dev", "tmp", "run", "home", "mnt", "root", ".old",
 ];
+const SHARED_MEMORY_BYTES: u64 = 64 << 20;
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Facts about the host's kernel that nobody needs.
-const MASKED: [&str; 10] = [
+const MASKED: [&str; 13] = [
     "cmdline",
     "config.gz",
     "kallsyms",
@@ -49,6 +51,9 @@ const MASKED: [&str; 10] = [
     "key-users",
     "keys",
     "latency_stats",
+    "pressure/cpu",
+    "pressure/io",
+    "pressure/memory",
     "sched_debug",
     "sysrq-trigger",
     "timer_list",
@@ -74,6 +79,7 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
         sys::start_loopback().during(Step::Loopback)?;
     }
     rustix::system::sethostname(b"sandbox").during(Step::MakeRoot)?;
+    limit_namespace();
     let trees = open_trees(start, trees)?;
     let rootfs = start.rootfs.as_deref().map(open_tree).transpose();
     let rootfs = rootfs.during_with(Step::OpenDirectory, || "`sandbox.rootfs`".to_owned())?;
@@ -83,7 +89,7 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
     bind_system(rootfs).during(Step::BindSystem)?;
     etc::make(Path::new(OLD), start).during_with(Step::BindSystem, || "/etc".to_owned())?;
     mount_proc().during(Step::MountProc)?;
-    make_devices().during(Step::MountDevices)?;
+    make_devices(start.tmp_bytes).during(Step::MountDevices)?;
     make_tmp(start.tmp_bytes).during(Step::AttachDirectory)?;
     for (tree, description) in trees.into_iter().zip(&start.trees) {
         let read_only = if description.writable { 0 } else { READ_ONLY };
@@ -106,6 +112,20 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
         .then_some(())
         .ok_or(io::Error::from_raw_os_error(libc::ENOENT))
         .during(Step::FindBash)
+}
+
+/// Limits what counts against the user who started the server, of whose share one sandbox could else take all.
+///
+/// The host's own programs would then be refused: root has 128 inotify instances by default, all sandboxes of a root server included.
+fn limit_namespace() {
+    for (name, most) in [
+        ("max_inotify_instances", "8"),
+        ("max_inotify_watches", "16384"),
+        ("max_user_namespaces", "0"),
+    ] {
+        // A kernel without inotify has no such file, and needs no such limit.
+        let _ = fs::write(format!("/proc/sys/user/{name}"), most);
+    }
 }
 
 fn open_trees(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<Vec<OwnedFd>, Fault> {
@@ -230,7 +250,7 @@ fn mask_facts() -> io::Result<()> {
     Ok(())
 }
 
-fn make_devices() -> io::Result<()> {
+fn make_devices(tmp_bytes: u64) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     directory("/dev")?;
     mount(
@@ -257,15 +277,7 @@ fn make_devices() -> io::Result<()> {
         flags,
         c"newinstance,ptmxmode=0666,mode=620",
     )?;
-    directory("/dev/shm")?;
-    let shm = c"mode=1777,size=64m,nr_inodes=16384";
-    mount(
-        "tmpfs",
-        "/dev/shm",
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        shm,
-    )?;
+    make_memory_directory("/dev/shm", SHARED_MEMORY_BYTES.min(tmp_bytes / 2), 16_384)?;
     symlink("pts/ptmx", "/dev/ptmx")?;
     symlink("/proc/self/fd", "/dev/fd")?;
     for (number, name) in ["stdin", "stdout", "stderr"].into_iter().enumerate() {
@@ -275,21 +287,20 @@ fn make_devices() -> io::Result<()> {
 }
 
 fn make_tmp(bytes: u64) -> io::Result<()> {
-    directory("/tmp")?;
-    let options = format!("mode=1777,size={bytes},nr_inodes=262144\0");
-    let options =
-        std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).map_err(io::Error::other)?;
-    mount(
-        "tmpfs",
-        "/tmp",
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        options,
-    )?;
+    make_memory_directory("/tmp", bytes, 262_144)?;
     if !Path::new("/var").exists() {
         directory("/var")?;
         symlink("/tmp", "/var/tmp")?;
     }
+    Ok(())
+}
+
+/// A directory that everybody may write to, of which so much is kept in memory.
+fn make_memory_directory(path: &str, bytes: u64, files: u64) -> io::Result<()> {
+    directory(path)?;
+    let options = CString::new(format!("mode=1777,size={bytes},nr_inodes={files}"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", path, "tmpfs", flags, options.as_c_str())?;
     Ok(())
 }
 

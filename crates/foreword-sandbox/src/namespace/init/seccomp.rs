@@ -67,8 +67,7 @@ const FORBIDDEN: &[libc::c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
     #[cfg(target_arch = "x86_64")]
@@ -93,12 +92,22 @@ const ABSENT: &[libc::c_long] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_userfaultfd,
+    // There is one small share of these for the whole host.
+    libc::SYS_io_setup,
     libc::SYS_memfd_secret,
     STATMOUNT,
     LISTMOUNT,
 ];
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: libc::c_long = 320;
+#[cfg(target_arch = "aarch64")]
+const KEXEC_FILE_LOAD: libc::c_long = 294;
 const STATMOUNT: libc::c_long = 457;
 const LISTMOUNT: libc::c_long = 458;
+
+/// `TIOCSTI` and `TIOCLINUX`, whose types differ between C libraries.
+const PUSH_INPUT: u64 = 0x5412;
+const TELL_CONSOLE: u64 = 0x541c;
 
 /// The newest system call that was looked at (`removexattrat`). The numbers are the same on all architectures from 424 on.
 const NEWEST: u32 = 466;
@@ -140,7 +149,7 @@ fn forbidden() -> Result<BpfProgram, seccompiler::BackendError> {
     rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
     // Pushing input into a terminal. The kernel looks at the lower half of the number only, and so do we.
     let terminal =
-        [libc::TIOCSTI, libc::TIOCLINUX].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
+        [PUSH_INPUT, TELL_CONSOLE].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
     rules.insert(
         libc::SYS_ioctl,
         terminal.into_iter().collect::<Result<_, _>>()?,

@@ -8,6 +8,7 @@ use crate::support::{Backend, wait_until};
 
 super::cases! {
     output_comes_in_the_order_it_was_written
+    output_can_be_opened_by_its_name
     the_status_is_told
     the_place_is_home_and_the_user_is_nobody_special
     the_environment_is_made_for_the_sandbox
@@ -28,6 +29,7 @@ super::cases! {
     init_cannot_be_killed_or_stopped
     a_flood_of_ten_gigabytes_needs_no_memory
     background_floods_do_not_take_the_sandbox
+    a_closed_home_opens_again
     many_commands_at_once_each_get_their_own_output
 }
 
@@ -38,6 +40,12 @@ async fn output_comes_in_the_order_it_was_written(backend: Backend) {
         place.chat("a").text(script).await,
         "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
     );
+}
+
+async fn output_can_be_opened_by_its_name(backend: Backend) {
+    let place = backend.open();
+    let script = "echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; cat < /dev/stdin; echo c >> /proc/self/fd/1";
+    assert_eq!(place.chat("a").text(script).await, "a\nb\nc\n");
 }
 
 async fn the_status_is_told(backend: Backend) {
@@ -364,6 +372,19 @@ async fn background_floods_do_not_take_the_sandbox(backend: Backend) {
     }
     assert_eq!(chat.text("echo fine").await, "fine\n");
     assert_eq!(chat.count("yes").await, 3);
+}
+
+async fn a_closed_home_opens_again(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    chat.text("chmod 000 ~").await;
+    assert_eq!(
+        chat.text("pwd; stat -c %a .").await,
+        "/home/assistant\n700\n"
+    );
+    chat.text("chmod 000 ~").await;
+    place.sandboxes.stop_all().await;
+    assert!(chat.sandboxes.stat(&chat.spec, ".".as_ref()).await.is_ok());
 }
 
 async fn many_commands_at_once_each_get_their_own_output(backend: Backend) {

@@ -193,6 +193,11 @@ async fn nothing_is_left_after_many_starts(backend: Backend) {
         chat.text("sleep 9999 & disown; echo x | cat > file").await;
         place.sandboxes.stop_all().await;
     }
+    // Given up while it starts.
+    for microseconds in (0..40).map(|number| number * 150) {
+        let patience = Duration::from_micros(microseconds);
+        let _ = tokio::time::timeout(patience, chat.sandboxes.open(&chat.spec)).await;
+    }
     // Dropped, not stopped.
     chat.text("true").await;
     drop((chat, place.chat("b")));
