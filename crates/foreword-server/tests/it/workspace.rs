@@ -230,7 +230,7 @@ async fn entering_and_deleting_at_once_never_leaves_half_a_chat() {
     deleting.await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_chat_in_use_is_not_deleted() {
     let server = TestServer::new();
     let workspaces = server.app.workspaces();
