@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The sandboxes' settings (`[sandbox]`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
     /// Where commands run.
@@ -21,8 +21,8 @@ pub struct SandboxConfig {
     pub command_timeout_max_seconds: u64,
     /// Memory of one sandbox, in bytes, with all that lies in its `/tmp`; there is no swap.
     pub memory_bytes: u64,
-    /// Processors of one sandbox; may be a fraction.
-    pub cpus: f64,
+    /// Processor time of one sandbox, in percent of one processor.
+    pub cpu_percent: u64,
     /// Processes and threads of one sandbox.
     pub max_processes: u64,
     /// Files that one process may have open.
@@ -39,6 +39,9 @@ pub struct SandboxConfig {
     pub rootfs: Option<PathBuf>,
 }
 
+/// A thousand processors.
+const MOST_CPU_PERCENT: u64 = 100_000;
+
 impl Default for SandboxConfig {
     fn default() -> Self {
         Self {
@@ -48,7 +51,7 @@ impl Default for SandboxConfig {
             max_running: 64,
             command_timeout_max_seconds: 600,
             memory_bytes: 2 << 30,
-            cpus: 1.0,
+            cpu_percent: 100,
             max_processes: 512,
             max_open_files: 4096,
             tmp_bytes: 1 << 30,
@@ -149,11 +152,11 @@ impl SandboxConfig {
                 reason,
             });
         }
-        if !(0.01..=1024.0).contains(&self.cpus) {
+        if !(1..=MOST_CPU_PERCENT).contains(&self.cpu_percent) {
             return Err(ConfigError {
-                setting: "cpus",
-                value: self.cpus.to_string(),
-                reason: "it is between 0.01 and 1024",
+                setting: "cpu_percent",
+                value: self.cpu_percent.to_string(),
+                reason: "it is between 1 and 100000",
             });
         }
         if self.host_uid == 0 || self.host_uid == u32::MAX {
@@ -217,9 +220,9 @@ mod tests {
         };
         assert_eq!(config.check().unwrap_err().setting, "max_processes");
         let config = SandboxConfig {
-            cpus: f64::NAN,
+            cpu_percent: 0,
             ..SandboxConfig::default()
         };
-        assert_eq!(config.check().unwrap_err().setting, "cpus");
+        assert_eq!(config.check().unwrap_err().setting, "cpu_percent");
     }
 }

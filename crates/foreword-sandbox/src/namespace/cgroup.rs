@@ -18,7 +18,7 @@ const PREFIX: &str = "foreword.";
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
 /// The leaf that the server moves to, since a group of version 2 that has processes may not hand controllers down.
 const SERVER_LEAF: &str = "foreword-server";
-const CPU_PERIOD_MICROSECONDS: f64 = 100_000.0;
+const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
 const REMOVE_ATTEMPTS: u32 = 100;
 const REMOVE_REST: Duration = Duration::from_millis(2);
 
@@ -29,7 +29,7 @@ pub(super) struct Groups {
     next: AtomicU64,
     memory: u64,
     processes: u64,
-    cpus: f64,
+    cpu_percent: u64,
     /// Why a controller is missing, in words; empty if none is.
     why_missing: String,
 }
@@ -133,7 +133,7 @@ impl Groups {
             next: AtomicU64::new(0),
             memory: config.memory_bytes,
             processes: config.max_processes,
-            cpus: config.cpus,
+            cpu_percent: config.cpu_percent,
             why_missing: why_missing.join("; "),
         }
     }
@@ -174,11 +174,7 @@ impl Groups {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
             other => other,
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a number of processors between 0.01 and 1024, in microseconds"
-        )]
-        let quota = (self.cpus * CPU_PERIOD_MICROSECONDS) as i64;
+        let quota = self.cpu_percent * CPU_PERIOD_MICROSECONDS / 100;
         match (version, controller) {
             (Version::Two, Controller::Memory) => {
                 set("memory.max", self.memory.to_string())?;

@@ -386,7 +386,7 @@ fn limits(config: &SandboxConfig, groups: &Groups) -> Vec<LimitState> {
                 Some("of the data of each process, not of all together"),
             ),
         ),
-        limit("cpus", by_group(Controller::Cpu, None)),
+        limit("cpu_percent", by_group(Controller::Cpu, None)),
         limit(
             "max_processes",
             by_group(Controller::Pids, Some("as a resource limit")),

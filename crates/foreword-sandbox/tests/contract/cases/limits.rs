@@ -31,7 +31,7 @@ async fn every_limit_says_what_keeps_it(backend: Backend) {
         settings,
         [
             "memory_bytes",
-            "cpus",
+            "cpu_percent",
             "max_processes",
             "max_open_files",
             "tmp_bytes",
@@ -161,8 +161,8 @@ async fn open_files_are_limited(backend: Backend) {
 }
 
 async fn the_processor_is_shared(backend: Backend) {
-    let place = backend.open_with(|config| config.cpus = 0.5);
-    if !place.has_group_for("cpus") {
+    let place = backend.open_with(|config| config.cpu_percent = 50);
+    if !place.has_group_for("cpu_percent") {
         let limits = place.sandboxes.state().limits;
         assert!(
             limits.iter().any(|limit| matches!(
