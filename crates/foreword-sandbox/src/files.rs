@@ -30,15 +30,27 @@ pub struct FileRead {
 
 /// Asks to create or replace a file.
 ///
-/// It is replaced in one step, so no reader sees a half. Parents are made. A link is followed: what it points to is replaced.
+/// It is replaced in one step, so no reader sees a half. Parents are made.
 #[derive(Debug)]
 pub struct WriteFile {
     /// Which.
     pub path: PathBuf,
+    /// What happens to something else that is there.
+    pub instead_of: InsteadOf,
     /// Permission bits; `None` keeps those of the file replaced, and is 0644 for a new one.
     pub mode: Option<u32>,
     /// What it will hold.
     pub content: Content,
+}
+
+/// What a new file may take the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InsteadOf {
+    /// Of a regular file. A link is followed: what it points to is replaced.
+    File,
+    /// Of whatever has the name: a link itself goes, a directory is renamed, and a parent that may not be written to is made
+    /// so, if the sandbox's user may do that.
+    Anything,
 }
 
 /// What a file will hold.

@@ -29,8 +29,8 @@ pub use command::{
 pub use config::{BackendName, ConfigError, Network, SandboxConfig};
 pub use error::{FileError, NotFound, SandboxError};
 pub use files::{
-    Content, Entry, FileKind, FileRead, FileStat, ListDirectory, Listing, ReadFile, WriteFile,
-    Written,
+    Content, Entry, FileKind, FileRead, FileStat, InsteadOf, ListDirectory, Listing, ReadFile,
+    WriteFile, Written,
 };
 pub use idle::stop_idle_sandboxes;
 pub use none::NoSandboxes;

@@ -426,6 +426,12 @@ fn fault_19_the_readme_is_the_prompt_of_the_session_whatever_happened_to_it() {
     assert_eq!(readme(), prompt("c"));
     chat.bash("rm README.md; ln -s /etc/passwd README.md");
     assert_eq!(readme(), prompt("c"));
+    chat.bash("echo mine > other.md; rm README.md; ln -s other.md README.md");
+    assert_eq!(readme(), prompt("c"));
+    assert_eq!(chat.bash("cat other.md"), "mine");
+    chat.bash("rm README.md; mkdir README.md; echo inside > README.md/file; chmod 500 .");
+    assert_eq!(readme(), prompt("c"));
+    assert_eq!(chat.bash("cat README.md.moved-1/file"), "inside");
     place.write("data/system_prompts.yaml", "global_prompt: Be brief.\n");
     eventually("the new prompt is live", PATIENCE, || {
         prompt("c").starts_with("Be brief.").then_some(())

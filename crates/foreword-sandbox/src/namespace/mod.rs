@@ -224,6 +224,7 @@ impl Sandboxes for NamespaceSandboxes {
     ) -> Result<Written, SandboxError> {
         let WriteFile {
             path,
+            instead_of,
             mode,
             mut content,
         } = write;
@@ -231,7 +232,12 @@ impl Sandboxes for NamespaceSandboxes {
             Content::Bytes(bytes) => bytes.len() as u64,
             Content::File(file) => file.metadata().map_err(backend_error)?.len(),
         };
-        let operation = FileOperation::Write { path, mode, bytes };
+        let operation = FileOperation::Write {
+            path,
+            instead_of,
+            mode,
+            bytes,
+        };
         match self
             .work(spec, &operation, Some(&mut content))
             .await?

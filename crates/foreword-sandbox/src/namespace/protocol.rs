@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     error::FileError,
-    files::{FileStat, ListDirectory, Listing, ReadFile, Written},
+    files::{FileStat, InsteadOf, ListDirectory, Listing, ReadFile, Written},
 };
 
 /// The user and group inside.
@@ -181,6 +181,7 @@ pub(super) enum FileOperation {
     Read(ReadFile),
     Write {
         path: PathBuf,
+        instead_of: InsteadOf,
         mode: Option<u32>,
         bytes: u64,
     },

@@ -164,7 +164,7 @@ archive at `{{archive_url}}`. Give the user these links; paths of the workspace 
         max = config.command_timeout_max_seconds,
         idle = duration(config.idle_timeout_seconds),
         memory = size(config.memory_bytes),
-        cpus = if (config.cpus - 1.0).abs() < f64::EPSILON { "one processor".to_owned() } else { format!("{} processors", config.cpus) },
+        cpus = processors(config.cpu_percent),
         processes = config.max_processes,
     );
     if config.workspace_quota_bytes > 0 {
@@ -182,6 +182,14 @@ fn duration(seconds: u64) -> String {
         (1, 0) => "one minute".to_owned(),
         (minutes, 0) if minutes > 0 => format!("{minutes} minutes"),
         _ => format!("{seconds} seconds"),
+    }
+}
+
+fn processors(percent: u64) -> String {
+    match (percent / 100, percent % 100) {
+        (1, 0) => "one processor".to_owned(),
+        (whole, 0) => format!("{whole} processors"),
+        _ => format!("{percent} % of a processor"),
     }
 }
 
@@ -214,9 +222,9 @@ mod tests {
         }
         config.network = Network::Host;
         config.workspace_quota_bytes = 0;
-        config.cpus = 1.5;
+        config.cpu_percent = 150;
         let guide = Surroundings::with_workspace(&config).guide().to_owned();
         assert!(!guide.contains("no network") && !guide.contains("of files."));
-        assert!(guide.contains("1.5 processors"));
+        assert!(guide.contains("150 % of a processor"));
     }
 }

@@ -21,7 +21,7 @@ use std::{
 use super::super::protocol::{FileAnswer, FileOperation, FileReply};
 use crate::{
     error::{FileError, NotFound},
-    files::{Entry, FileKind, FileStat, ListDirectory, Listing, ReadFile, Written},
+    files::{Entry, FileKind, FileStat, InsteadOf, ListDirectory, Listing, ReadFile, Written},
     spec::HOME,
 };
 
@@ -43,7 +43,16 @@ pub(super) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
             }
             Err(error) => answer(&mut channel, &Err(explain(&read.path, &error))),
         },
-        FileOperation::Write { path, mode, bytes } => {
+        FileOperation::Write {
+            path,
+            instead_of,
+            mode,
+            bytes,
+        } => {
+            if instead_of == InsteadOf::Anything {
+                // What does not work out is said by the write itself.
+                let _ = make_way(&path);
+            }
             let written = write(&path, mode, bytes, &mut channel);
             answer(
                 &mut channel,
@@ -97,6 +106,31 @@ fn open(read: &ReadFile) -> io::Result<(FileStat, Option<File>, u64)> {
         }
         FileKind::Link | FileKind::Special => Err(not_a_file()),
     }
+}
+
+/// Takes away what keeps a file from being written under this very name.
+fn make_way(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent()
+        && let Ok(metadata) = fs::metadata(parent)
+        && metadata.is_dir()
+        && metadata.mode() & 0o700 != 0o700
+    {
+        let mode = fs::Permissions::from_mode(metadata.mode() | 0o700);
+        fs::set_permissions(parent, mode)?;
+    }
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_dir() {
+        for number in 1..100 {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".moved-{number}"));
+            if fs::symlink_metadata(&name).is_err() {
+                return fs::rename(path, name);
+            }
+        }
+    } else if !metadata.is_file() || metadata.mode() & 0o200 == 0 {
+        fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// Writes beside the file and renames over it.

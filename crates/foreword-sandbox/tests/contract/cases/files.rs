@@ -9,8 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use foreword_sandbox::{
-    Content, FileError, FileKind, FileRead, ListDirectory, ReadFile, SandboxError, WriteFile,
-    Written,
+    Content, FileError, FileKind, FileRead, InsteadOf, ListDirectory, ReadFile, SandboxError,
+    WriteFile, Written,
 };
 
 use crate::support::{Backend, Chat, wait_until};
@@ -59,6 +59,7 @@ async fn write(
     let content = Content::Bytes(Bytes::copy_from_slice(text.as_bytes()));
     let write = WriteFile {
         path: path.as_ref().to_owned(),
+        instead_of: InsteadOf::File,
         mode,
         content,
     };
@@ -227,6 +228,7 @@ async fn what_is_larger_than_memory_is_written_from_a_file(backend: Backend) {
     file.seek(std::io::SeekFrom::End(0)).unwrap();
     let write = WriteFile {
         path: "large".into(),
+        instead_of: InsteadOf::File,
         mode: None,
         content: Content::File(file),
     };
@@ -248,6 +250,7 @@ async fn an_unfinished_file_is_not_left_behind(backend: Backend) {
         let chat = chat.clone();
         let write = WriteFile {
             path: "large".into(),
+            instead_of: InsteadOf::File,
             mode: None,
             content: Content::File(file),
         };

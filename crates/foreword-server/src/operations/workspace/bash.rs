@@ -3,8 +3,8 @@
 use std::{fmt::Write, fs::File, time::Duration};
 
 use foreword_sandbox::{
-    BackgroundOutput, Command, CommandEnd, Content, Ending, Restart, SandboxError, SandboxSpec,
-    Sandboxes, WriteFile,
+    BackgroundOutput, Command, CommandEnd, Content, Ending, InsteadOf, Restart, SandboxError,
+    SandboxSpec, Sandboxes, WriteFile,
 };
 
 use super::{
@@ -190,6 +190,7 @@ async fn keep(sandboxes: &dyn Sandboxes, spec: &SandboxSpec, file: File) -> Opti
     let relative = format!("{OUTPUT_DIRECTORY}/output-{number}.txt");
     let write = WriteFile {
         path: relative.clone().into(),
+        instead_of: InsteadOf::File,
         mode: None,
         content: Content::File(file),
     };

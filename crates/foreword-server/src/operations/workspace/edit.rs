@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use foreword_sandbox::{Content, FileKind, ReadFile, SandboxError, WriteFile};
+use foreword_sandbox::{Content, FileKind, InsteadOf, ReadFile, SandboxError, WriteFile};
 use memchr::memmem;
 
 use super::{Outcome, Place, bash::bytes as size_in_words};
@@ -32,6 +32,7 @@ pub async fn create_file(
     let shown = path.display().to_string();
     let write = WriteFile {
         path,
+        instead_of: InsteadOf::File,
         mode,
         content: Content::Bytes(text.into()),
     };
@@ -101,6 +102,7 @@ pub async fn str_replace(
     let shown_change = around(&changed, at, new.len());
     let write = WriteFile {
         path,
+        instead_of: InsteadOf::File,
         mode: None,
         content: Content::Bytes(Bytes::from(changed)),
     };

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use foreword_sandbox::{Content, FileStat, SandboxError, SandboxKey, SandboxSpec, WriteFile};
+use foreword_sandbox::{
+    Content, FileStat, InsteadOf, SandboxError, SandboxKey, SandboxSpec, WriteFile,
+};
 use moka::future::Cache;
 
 use crate::{
@@ -102,6 +104,7 @@ async fn refresh(
     }
     let write = WriteFile {
         path: path.to_owned(),
+        instead_of: InsteadOf::Anything,
         mode: Some(0o644),
         content: Content::Bytes(prompt.text().into()),
     };
