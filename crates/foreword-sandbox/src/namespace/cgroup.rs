@@ -211,12 +211,19 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// What a process writes "0" to in order to join.
+    /// What a process with one thread writes "0" to in order to join.
+    ///
+    /// In version 1 that is `tasks`, since a thread moves itself without the lock of all processes, for which `cgroup.procs` may wait ten
+    /// milliseconds.
     pub(super) fn doors(&self) -> io::Result<Vec<File>> {
-        self.paths
-            .iter()
-            .map(|(path, _)| File::options().write(true).open(path.join("cgroup.procs")))
-            .collect()
+        let open = |(path, version): &(PathBuf, Version)| {
+            let name = match version {
+                Version::One => "tasks",
+                Version::Two => "cgroup.procs",
+            };
+            File::options().write(true).open(path.join(name))
+        };
+        self.paths.iter().map(open).collect()
     }
 
     /// How many processes the memory limit has ended.

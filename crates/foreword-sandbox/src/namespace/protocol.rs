@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// The most descriptors beside one.
 const MOST_DESCRIPTORS: usize = 4;
 
-/// The first message, to stage 1: what the sandbox is made of. Descriptors: the `cgroup.procs` files to join.
+/// The first message, to stage 1: what the sandbox is made of. Descriptors: the files of the control groups to join.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Start {
     /// The user and group outside that [`INSIDE_UID`] stands for.
