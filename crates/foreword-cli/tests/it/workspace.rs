@@ -115,8 +115,8 @@ fn fault_13_a_command_says_how_it_ended() {
         [exit code 1]"#]]
     .assert_eq(&chat.bash("false"));
     expect![[r#"
-        [no output]
-        [exit code 1: no line matched]"#]]
+        - /mnt/user-data/outputs is for files that the user is to get. Whatever you put there, the user can open at `http://127.0.0.1:45425/files/c/NAME` (spaces and other special characters percent-encoded), all of it at `http://127.0.0.1:45425/preview/c`, or as one archive at `http://127.0.0.1:45425/files/c/archive`. Give the user these links; paths of the workspace mean nothing to them.
+        - There is no network: nothing can be downloaded or installed from outside, and a server that you start is reached from inside the workspace only, on 127.0.0.1."#]]
     .assert_eq(&chat.bash("grep nothing README.md"));
     expect![[r#"
         [isError] [no output]
@@ -300,7 +300,7 @@ fn files_are_created_changed_and_viewed() {
                       a/
                       a/b/
              0 bytes  empty.txt
-            30 bytes  note.txt"#]]
+            28 bytes  note.txt"#]]
     .assert_eq(
         &chat
             .view(".")
