@@ -83,7 +83,7 @@ pub(super) fn note_use(directory: &Path, now: Timestamp) -> io::Result<()> {
 }
 
 /// The same moment as files have it; what lies before 1970 is 1970.
-pub(super) fn system_time(now: Timestamp) -> SystemTime {
+pub(crate) fn system_time(now: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::try_from(now.as_duration()).unwrap_or_default()
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Inner, WorkspaceError, Workspaces, layout,
     lock::{self, Attempt},
-    trash,
+    trash, uploads,
 };
 
 /// How long to wait between two rounds, at most and at least.
@@ -82,6 +82,7 @@ fn sweep_one(
     retention: Duration,
 ) -> io::Result<bool> {
     if !is_due(inner, directory, retention)? {
+        uploads::clear_parts(directory)?;
         return Ok(false);
     }
     let Attempt::Done(_lock) = lock::exclude(directory)? else {

@@ -7,9 +7,7 @@ use std::{
 };
 
 use foreword_server::{
-    ChatId, Session, Workspaces,
-    session::SessionSources,
-    workspace::{DEFAULT_HOST_UID, WorkspaceError},
+    ChatId, Session, Workspaces, session::SessionSources, workspace::DEFAULT_HOST_UID,
 };
 use http::HeaderMap;
 use jiff::SignedDuration;
@@ -230,15 +228,19 @@ async fn entering_and_deleting_at_once_never_leaves_half_a_chat() {
     deleting.await.unwrap();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_chat_in_use_is_not_deleted() {
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_waits_for_who_uses_the_chat() {
     let server = TestServer::new();
     let workspaces = server.app.workspaces();
     let workspace = workspaces.enter(&session(&server, "c", None)).await;
-    let refused = workspaces.delete(&chat("c")).await;
-    assert!(matches!(refused, Err(WorkspaceError::InUse)));
-    drop(workspace);
-    assert!(workspaces.delete(&chat("c")).await.unwrap());
+    let deleting = {
+        let workspaces = workspaces.clone();
+        tokio::spawn(async move { workspaces.delete(&chat("c")).await })
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(!deleting.is_finished());
+    assert!(workspace.unwrap().outputs_path().is_dir());
+    assert!(deleting.await.unwrap().unwrap());
 }
 
 #[tokio::test]
