@@ -246,15 +246,21 @@ pub(super) fn tell(app: App, session: Session, peer: Peer<RoleServer>) {
     tokio::spawn(async move {
         let telling = async {
             let mut changes = Changes::of(&app, &session.chat_id).await;
-            while !peer.is_transport_closed() {
+            loop {
                 changes.next().await;
                 if peer.notify_resource_list_changed().await.is_err() {
                     return;
                 }
             }
         };
+        let closed = async {
+            while !peer.is_transport_closed() {
+                sleep(LOOK).await;
+            }
+        };
         tokio::select! {
             () = telling => {}
+            () = closed => {}
             () = app.stopping().cancelled() => {}
         }
     });

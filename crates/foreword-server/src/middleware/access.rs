@@ -164,7 +164,7 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
             parts.extensions.insert(caller);
         }
         Opens::ToLinks => {
-            let reader = Reader::admit(&access.app, &mut parts).await?;
+            let reader = Reader::admit(&access.app, &parts)?;
             parts.extensions.insert(reader);
         }
     }

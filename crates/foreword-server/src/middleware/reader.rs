@@ -27,8 +27,8 @@ enum By {
 }
 
 impl Reader {
-    pub(super) async fn admit(app: &App, parts: &mut Parts) -> Result<Self, ApiError> {
-        let segment = chat_segment(parts).await?;
+    pub(super) fn admit(app: &App, parts: &Parts) -> Result<Self, ApiError> {
+        let segment = chat_segment(parts)?;
         let epoch = app.links().epoch(app.clock());
         let by = match app.links().read(&segment, epoch)? {
             Linked::Opened(chat_id) => {

@@ -4,6 +4,7 @@
 //! thread waits for a slow client: each step runs to the next chunk and hands everything back.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, Read, Write},
     path::PathBuf,
@@ -94,9 +95,7 @@ impl Archive {
 }
 
 fn options(path: &std::path::Path, opened: &files::OpenFile) -> SimpleFileOptions {
-    let extension = path
-        .extension()
-        .map(|extension| extension.to_ascii_lowercase());
+    let extension = path.extension().map(OsStr::to_ascii_lowercase);
     let is_compressed = COMPRESSED.iter().any(|known| {
         extension
             .as_ref()

@@ -25,7 +25,7 @@ const CHAT: &str = "chat";
 const USED: &str = "used";
 
 /// How exactly the last use is kept.
-const USE_STEP: Duration = Duration::from_secs(60);
+const USE_STEP: Duration = Duration::from_mins(1);
 
 /// Makes a directory that opens to nobody else, with those above it; one that exists stays as it is.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How long to wait between two rounds, at most and at least.
-const ROUNDS: (Duration, Duration) = (Duration::from_secs(60 * 60), Duration::from_secs(60));
+const ROUNDS: (Duration, Duration) = (Duration::from_hours(1), Duration::from_mins(1));
 
 /// Sweeps again and again until `stopping` is cancelled.
 pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: CancellationToken) {

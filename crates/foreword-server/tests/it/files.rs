@@ -31,9 +31,10 @@ async fn outputs(server: &TestServer, chat: &str) -> PathBuf {
 fn form(parts: &[(&str, &str)]) -> String {
     let mut body = String::new();
     for (name, text) in parts {
-        body += &format!(
+        let part = format!(
             "--x\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a\"\r\n\r\n{text}\r\n"
         );
+        body.push_str(&part);
     }
     body + "--x--\r\n"
 }
@@ -59,8 +60,28 @@ async fn an_upload_is_kept_with_its_hashes() {
         let request = server.put("/api/uploads/C1/a%20dir/%C3%BC%20(1).txt");
         request.body(text).await.summary()
     };
-    assert_snapshot!(put("hello").await, @"");
-    assert_snapshot!(put("again").await, @"");
+    assert_snapshot!(put("hello").await, @r#"
+    201
+    {
+      "status": "success",
+      "filename": "ü (1).txt",
+      "path": "a dir/ü (1).txt",
+      "size": 5,
+      "md5": "5d41402abc4b2a76b9719d911017c592",
+      "sha256": "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+    }
+    "#);
+    assert_snapshot!(put("again").await, @r#"
+    200
+    {
+      "status": "success",
+      "filename": "ü (1).txt",
+      "path": "a dir/ü (1).txt",
+      "size": 5,
+      "md5": "639849f6b368019778991b32434354fc",
+      "sha256": "b4c9e14061c2fd453b36700e3b0da008db2189c711ac629f0f583089164e267d"
+    }
+    "#);
     let file = server
         .data
         .path()
@@ -70,13 +91,31 @@ async fn an_upload_is_kept_with_its_hashes() {
     assert_eq!(fs::read_dir(parts).unwrap().count(), 0);
 
     let list = server.get("/api/uploads/c1/list").await;
-    assert_snapshot!(format!("{:#}", without_times(&list.json())), @"");
-    assert_snapshot!(server.get("/api/uploads/c1/manifest").await.summary(), @"");
+    assert_snapshot!(format!("{:#}", without_times(&list.json())), @r#"
+    {
+      "files": [
+        {
+          "name": "ü (1).txt",
+          "path": "a dir/ü (1).txt",
+          "size": 5,
+          "modified": "…",
+          "container_path": "/mnt/user-data/uploads/a dir/ü (1).txt"
+        }
+      ],
+      "total": 1
+    }
+    "#);
+    assert_snapshot!(server.get("/api/uploads/c1/manifest").await.summary(), @r#"
+    200
+    {
+      "a dir/ü (1).txt": "639849f6b368019778991b32434354fc"
+    }
+    "#);
     let deleted = server
         .delete("/api/uploads/c1/a%20dir/%C3%BC%20(1).txt")
         .await;
     assert_eq!(deleted.status, 204);
-    assert_snapshot!(server.delete("/api/uploads/c1/a%20dir/x").await.summary(), @"");
+    assert_snapshot!(server.delete("/api/uploads/c1/a%20dir/x").await.summary(), @"404 file_not_found: there is no such file");
     assert_eq!(server.get("/api/uploads/c1/list").await.json()["total"], 0);
     assert!(
         !server
@@ -92,14 +131,24 @@ async fn a_form_brings_one_file() {
     let server = TestServer::new();
     let path = "/api/uploads/c/list";
     let sent = post_form(&server, path, form(&[("note", "x"), ("file", "text")])).await;
-    assert_snapshot!(sent, @"");
+    assert_snapshot!(sent, @r#"
+    201
+    {
+      "status": "success",
+      "filename": "list",
+      "path": "list",
+      "size": 4,
+      "md5": "1cb251ec0d568de6a929b520c4aed8d1",
+      "sha256": "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
+    }
+    "#);
     // A name that is also the name of a route is a file like any other.
     assert_eq!(server.get("/api/uploads/c/list").await.json()["total"], 1);
-    assert_snapshot!(post_form(&server, path, form(&[("note", "x")])).await, @"");
-    assert_snapshot!(post_form(&server, path, form(&[("file", "1"), ("file", "2")])).await, @"");
+    assert_snapshot!(post_form(&server, path, form(&[("note", "x")])).await, @"400 no_file: the form has no field `file`");
+    assert_snapshot!(post_form(&server, path, form(&[("file", "1"), ("file", "2")])).await, @"400 several_files: a form brings one `file`; send each with its own name");
     let cut = form(&[("file", "text")]);
-    assert_snapshot!(post_form(&server, path, cut[..cut.len() - 8].to_owned()).await, @"");
-    assert_snapshot!(server.post(path).body("text").await.summary(), @"");
+    assert_snapshot!(post_form(&server, path, cut[..cut.len() - 8].to_owned()).await, @"400 incomplete_body: the body ended before it was complete, or is no form");
+    assert_snapshot!(server.post(path).body("text").await.summary(), @"415 unsupported_media_type: `POST` takes a form (`multipart/form-data`) with the field `file`; `PUT` takes the file itself as the body");
     assert_eq!(
         server.get("/api/uploads/c/list").await.json()["files"][0]["size"],
         4
@@ -111,7 +160,7 @@ async fn a_form_brings_one_file() {
         .map(<[u8]>::to_vec)
         .collect::<Vec<_>>();
     let chunks = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
-    assert_snapshot!(post_form(&server, path, Body::from_stream(chunks)).await, @"");
+    assert_snapshot!(post_form(&server, path, Body::from_stream(chunks)).await, @"400 incomplete_body: the body ended before it was complete, or is no form");
 }
 
 #[tokio::test]
@@ -127,13 +176,20 @@ async fn fault_16_uploads_are_limited_with_the_numbers() {
         let chunks = stream::iter((0..size).map(|_| Ok::<_, std::convert::Infallible>("x")));
         request.body(Body::from_stream(chunks)).await.summary()
     };
-    assert_snapshot!(put("a", 1001).await, @"");
+    assert_snapshot!(put("a", 1001).await, @r"
+    413 file_too_large: the file is larger than the 1000 bytes that are taken here
+      max_bytes: 1000
+    ");
     let declared = server.put("/api/uploads/c/a").body(vec![0; 1001]).await;
     assert_eq!(declared.status, 413);
     for name in ["a", "b"] {
         assert!(put(name, 1000).await.starts_with("201"));
     }
-    assert_snapshot!(put("c", 501).await, @"");
+    assert_snapshot!(put("c", 501).await, @r"
+    413 uploads_too_large: the chat's uploads would take 2501 bytes together, more than the 2500 that they may; delete some
+      needed_bytes: 2501
+      max_total_bytes: 2500
+    ");
     assert!(put("c", 500).await.starts_with("201"));
     assert!(put("a", 1000).await.starts_with("200"));
     assert_eq!(server.delete("/api/uploads/c/b").await.status, 204);
@@ -161,17 +217,17 @@ async fn fault_51_names_that_cannot_be_are_refused_without_a_path_of_the_host() 
         assert!(!answer.text().contains(host), "{}", answer.text());
         answer.summary()
     };
-    assert_snapshot!(put("dir").await, @"");
-    assert_snapshot!(put("dir/file/x").await, @"");
-    assert_snapshot!(put("a/../../b").await, @"");
-    assert_snapshot!(put("%2e%2e/b").await, @"");
-    assert_snapshot!(put("..%2fb").await, @"");
-    assert_snapshot!(put("%2fetc%2fpasswd").await, @"");
-    assert_snapshot!(put("a//b").await, @"");
-    assert_snapshot!(put("a/").await, @"");
-    assert_snapshot!(put("a%00b").await, @"");
-    assert_snapshot!(put("%ff").await, @"");
-    assert_snapshot!(put(&"x".repeat(300)).await, @"");
+    assert_snapshot!(put("dir").await, @"409 is_directory: there is a directory under this name; choose another");
+    assert_snapshot!(put("dir/file/x").await, @"409 inside_file: one of the directories in this name is a file; choose another name");
+    assert_snapshot!(put("a/../../b").await, @"400 invalid_file_name: the file's name is not valid: it has a segment `.` or `..`");
+    assert_snapshot!(put("%2e%2e/b").await, @"400 invalid_file_name: the file's name is not valid: it has a segment `.` or `..`");
+    assert_snapshot!(put("..%2fb").await, @"400 invalid_file_name: the file's name is not valid: it has a segment `.` or `..`");
+    assert_snapshot!(put("%2fetc%2fpasswd").await, @"400 invalid_file_name: the file's name is not valid: a segment between two `/` is empty");
+    assert_snapshot!(put("a//b").await, @"400 invalid_file_name: the file's name is not valid: a segment between two `/` is empty");
+    assert_snapshot!(put("a/").await, @"400 invalid_file_name: the file's name is not valid: a segment between two `/` is empty");
+    assert_snapshot!(put("a%00b").await, @"400 invalid_file_name: the file's name is not valid: it has a NUL character");
+    assert_snapshot!(put("%ff").await, @"400 invalid_path: the path is not UTF-8");
+    assert_snapshot!(put(&"x".repeat(300)).await, @"400 invalid_file_name: the file's name is not valid: a segment has more than 255 bytes");
     assert_eq!(
         server
             .put(&format!("/api/uploads/c/{}", "ü".repeat(127)))
@@ -229,9 +285,21 @@ async fn fault_12_uploads_are_seen_after_a_restart_and_by_another_process() {
     fs::write(server.data.path().join("workspaces/c/uploads/b"), "yy").unwrap();
     let list = server.get("/api/uploads/c/list").await.json();
     assert_eq!(list["total"], 2);
-    assert_snapshot!(server.get("/api/uploads/c/manifest").await.summary(), @"");
+    assert_snapshot!(server.get("/api/uploads/c/manifest").await.summary(), @r#"
+    200
+    {
+      "a": "9dd4e461268c8034f5c8564e155c67a6",
+      "b": "2fb1c5cf58867b5bbc9a1b145a86f3a0"
+    }
+    "#);
     fs::write(server.data.path().join("workspaces/c/uploads/b"), "zzz").unwrap();
-    assert_snapshot!(server.get("/api/uploads/c/manifest").await.summary(), @"");
+    assert_snapshot!(server.get("/api/uploads/c/manifest").await.summary(), @r#"
+    200
+    {
+      "a": "9dd4e461268c8034f5c8564e155c67a6",
+      "b": "f3abb86bd34cf4d52698f14c0da1dc60"
+    }
+    "#);
 }
 
 #[tokio::test]
@@ -258,7 +326,60 @@ async fn outputs_are_listed_with_links_that_open() {
         .set_modified(begin)
         .unwrap();
     let list = server.get("/api/outputs/c").await;
-    assert_snapshot!(list.summary(), @"");
+    assert_snapshot!(list.summary(), @r#"
+    200
+    {
+      "chat_id": "c",
+      "files": [
+        {
+          "name": "a b#?%.html",
+          "path": "Sub/a b#?%.html",
+          "size": 15,
+          "modified": "2023-11-14T22:13:20Z",
+          "type": "html",
+          "mime": "text/html",
+          "url": "http://127.0.0.1:8081/files/c/Sub/a%20b%23%3F%25.html"
+        },
+        {
+          "name": "raw�.txt",
+          "path": "raw�.txt",
+          "size": 3,
+          "modified": "2023-11-14T22:13:20Z",
+          "type": "text",
+          "mime": "text/plain",
+          "url": "http://127.0.0.1:8081/files/c/raw%FF.txt"
+        },
+        {
+          "name": "chart.PNG",
+          "path": "chart.PNG",
+          "size": 9,
+          "modified": "2023-11-14T22:13:18Z",
+          "type": "image",
+          "mime": "image/png",
+          "url": "http://127.0.0.1:8081/files/c/chart.PNG"
+        },
+        {
+          "name": "Ü.csv",
+          "path": "Ü.csv",
+          "size": 6,
+          "modified": "2023-11-14T22:13:17Z",
+          "type": "table",
+          "mime": "text/csv",
+          "url": "http://127.0.0.1:8081/files/c/%C3%9C.csv"
+        },
+        {
+          "name": "x",
+          "path": "x",
+          "size": 1,
+          "modified": "2023-11-14T22:13:16Z",
+          "type": "other",
+          "mime": "application/octet-stream",
+          "url": "http://127.0.0.1:8081/files/c/x"
+        }
+      ],
+      "total": 5
+    }
+    "#);
     for file in list.json()["files"].as_array().unwrap() {
         let url = file["url"].as_str().unwrap();
         let path = url.strip_prefix("http://127.0.0.1:8081").unwrap();
@@ -301,13 +422,52 @@ async fn fault_21_files_are_served_as_web_servers_do() {
             .summary_with(&["content-range", "content-length"])
     };
     let whole = server.get("/files/c/A-Name.txt").await;
-    assert_snapshot!(whole.summary_with(HEAD), @"");
-    assert_snapshot!(get("bytes=2-4").await, @"");
-    assert_snapshot!(get("bytes=8-").await, @"");
-    assert_snapshot!(get("bytes=-3").await, @"");
-    assert_snapshot!(get("bytes=5-99").await, @"");
-    assert_snapshot!(get("bytes=10-").await, @"");
-    assert_snapshot!(get("bytes=-0").await, @"");
+    assert_snapshot!(whole.summary_with(HEAD), @r#"
+    200 text/plain; charset=utf-8
+    0123456789
+    content-type: text/plain; charset=utf-8
+    content-length: 10
+    content-disposition: inline; filename="A-Name.txt"
+    accept-ranges: bytes
+    content-security-policy: sandbox
+    x-content-type-options: nosniff
+    referrer-policy: no-referrer
+    cache-control: private, no-cache
+    "#);
+    assert_snapshot!(get("bytes=2-4").await, @r"
+    206 text/plain; charset=utf-8
+    234
+    content-range: bytes 2-4/10
+    content-length: 3
+    ");
+    assert_snapshot!(get("bytes=8-").await, @r"
+    206 text/plain; charset=utf-8
+    89
+    content-range: bytes 8-9/10
+    content-length: 2
+    ");
+    assert_snapshot!(get("bytes=-3").await, @r"
+    206 text/plain; charset=utf-8
+    789
+    content-range: bytes 7-9/10
+    content-length: 3
+    ");
+    assert_snapshot!(get("bytes=5-99").await, @r"
+    206 text/plain; charset=utf-8
+    56789
+    content-range: bytes 5-9/10
+    content-length: 5
+    ");
+    assert_snapshot!(get("bytes=10-").await, @r"
+    416
+    content-range: bytes */10
+    content-length: 0
+    ");
+    assert_snapshot!(get("bytes=-0").await, @r"
+    416
+    content-range: bytes */10
+    content-length: 0
+    ");
     for odd in [
         "bytes=0-1,4-5",
         "bytes=4-2",
@@ -326,7 +486,14 @@ async fn fault_21_files_are_served_as_web_servers_do() {
     );
     assert!(head.body.is_empty());
     assert_eq!(server.get("/files/c/a-name.txt").await.status, 404);
+}
 
+#[tokio::test]
+async fn a_file_that_the_client_has_is_not_sent_again() {
+    let server = TestServer::new();
+    let directory = outputs(&server, "c").await;
+    fs::write(directory.join("A-Name.txt"), "0123456789").unwrap();
+    let whole = server.get("/files/c/A-Name.txt").await;
     let (tag, time) = (
         whole.header("etag").to_owned(),
         whole.header("last-modified").to_owned(),
@@ -334,7 +501,7 @@ async fn fault_21_files_are_served_as_web_servers_do() {
     let with = async |pairs: &[(&'static str, &str)]| {
         let mut request = server.get("/files/c/A-Name.txt");
         for (name, value) in pairs {
-            request = request.header(*name, *value);
+            request = request.header(name, *value);
         }
         request.await.status.as_u16()
     };
@@ -389,7 +556,20 @@ async fn what_could_run_in_a_browser_is_saved_rather_than_shown() {
     }
     let saved = server.get("/files/c/a.png?download=1").await;
     shown.push(saved.header("content-disposition").to_owned());
-    assert_snapshot!(shown.join("\n"), @"");
+    assert_snapshot!(shown.join("\n"), @r#"
+    text/html; charset=utf-8 | attachment; filename="a.html" | sandbox
+    image/svg+xml | attachment; filename="a.svg" | sandbox
+    image/png | inline; filename="a.png" | sandbox
+    application/pdf | inline; filename="a.pdf" | 
+    text/plain; charset=utf-8 | inline; filename="a.txt" | sandbox
+    text/markdown; charset=utf-8 | attachment; filename="a.md" | sandbox
+    application/javascript; charset=utf-8 | attachment; filename="a.js" | sandbox
+    video/mp4 | inline; filename="a.mp4" | sandbox
+    application/xhtml+xml | attachment; filename="a.xhtml" | sandbox
+    application/octet-stream | attachment; filename="a" | sandbox
+    text/plain; charset=utf-8 | inline; filename="_ _.txt"; filename*=UTF-8''%C3%A9%20%22.txt | sandbox
+    attachment; filename="a.png"
+    "#);
 }
 
 #[tokio::test]
@@ -497,8 +677,8 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
             .get(&format!("/{}", path.replace('S', segment)))
             .await;
         assert_eq!(answer.status, 200, "{path}");
-        let bare = server.get(&format!("/{}", path.replace('S', "c"))).await;
-        assert_eq!(bare.status, 401, "{path}");
+        let keyless = server.get(&format!("/{}", path.replace('S', "c"))).await;
+        assert_eq!(keyless.status, 401, "{path}");
         let with_key = server
             .get(&format!("/{}", path.replace('S', "c")))
             .api()
@@ -525,11 +705,11 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
             .await;
         assert_eq!(answer.status, 400, "{path}");
     }
-    server.advance(SignedDuration::from_hours(8 * 24));
+    server.advance(SignedDuration::from_hours(6 * 24));
     let list = server.get(&format!("/api/outputs/{segment}")).await;
     // A capability does not renew itself.
     assert_eq!(list.json()["files"][0]["url"], format!("{base}/a.txt"));
-    server.advance(SignedDuration::from_hours(7 * 24));
+    server.advance(SignedDuration::from_hours(14 * 24));
     assert_snapshot!(server.get(&format!("/files/{segment}/a.txt")).await.summary(), @"");
     let page = server.get(&format!("/preview/{segment}")).await;
     assert_eq!(page.status, 403);
@@ -548,7 +728,7 @@ async fn a_chat_belongs_to_its_first_user_here_too() {
         request.body("x").await.summary()
     };
     assert!(put("ann@x.example").await.starts_with("201"));
-    assert_snapshot!(put("bob@x.example").await, @"");
+    assert_snapshot!(put("bob@x.example").await, @"403 chat_belongs_to_another_user: this chat belongs to another user");
     for path in [
         "/api/uploads/c/list",
         "/api/uploads/c/manifest",
@@ -641,7 +821,7 @@ async fn only_an_admin_deletes_a_chat() {
 #[tokio::test]
 async fn a_server_without_files_says_so() {
     let server = TestServer::builder().without_files().start();
-    assert_snapshot!(server.put("/api/uploads/c/a").body("x").await.summary(), @"");
+    assert_snapshot!(server.put("/api/uploads/c/a").body("x").await.summary(), @"404 no_workspace: this server keeps no files");
     assert_eq!(server.get("/api/uploads/c/list").await.json()["total"], 0);
     assert_eq!(server.get("/files/c/a").await.status, 404);
 }

@@ -191,7 +191,7 @@ async fn a_deleted_chat_is_gone_with_all_that_a_sandbox_can_make() {
     std::os::unix::fs::symlink(&outside, home.join("link")).unwrap();
     fs::create_dir(home.join("closed")).unwrap();
     fs::write(home.join("closed/file"), "").unwrap();
-    fs::set_permissions(home.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(home.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     // Deeper than a table of open files, or a path, could follow.
     let mut deep = cap_std::fs::Dir::open_ambient_dir(&home, cap_std::ambient_authority()).unwrap();
     for _ in 0..3_000 {

@@ -49,7 +49,26 @@ async fn fault_03_the_list_holds_the_sessions_files_only() {
     let answer = ask(&server, Some("C"), &legacy("resources/list", json!({}))).await;
     let mut json = answer.json();
     json["result"]["resources"][0]["annotations"]["lastModified"] = json!("…");
-    assert_snapshot!(format!("{json:#}"), @"");
+    assert_snapshot!(format!("{json:#}"), @r#"
+    {
+      "jsonrpc": "2.0",
+      "id": 1,
+      "result": {
+        "resources": [
+          {
+            "uri": "file://uploads/c/a%20dir%2F%C3%BC.csv",
+            "name": "a dir/ü.csv",
+            "title": "ü.csv",
+            "mimeType": "text/csv",
+            "size": 3,
+            "annotations": {
+              "lastModified": "…"
+            }
+          }
+        ]
+      }
+    }
+    "#);
     assert!(uris(&server, "e").await.is_empty());
     let answer = ask(&server, Some("c"), &modern("resources/list", json!({}))).await;
     assert_eq!(answer.json()["result"]["cacheScope"], "private");
@@ -88,7 +107,7 @@ async fn fault_06_pages_lead_from_one_to_the_next() {
     seen.dedup();
     assert_eq!(seen.len(), 251);
     let wrong = legacy("resources/list", json!({"cursor": "?"}));
-    assert_snapshot!(ask(&server, Some("c"), &wrong).await.rpc_error(), @"");
+    assert_snapshot!(ask(&server, Some("c"), &wrong).await.rpc_error(), @"200 id=1 -32602 - the cursor is not known; begin again without one");
 }
 
 #[tokio::test]
@@ -175,7 +194,7 @@ async fn what_is_no_text_is_a_blob_and_what_is_too_large_is_in_the_workspace() {
     let answer = ask(&server, Some("c"), &message).await.json();
     assert_eq!(answer["result"]["contents"][0]["blob"], "MTIzNA==");
     assert_eq!(answer["result"]["contents"][0]["mimeType"], "image/png");
-    assert_snapshot!(read(&server, Some("c"), "file://uploads/c/b.txt").await, @"");
+    assert_snapshot!(read(&server, Some("c"), "file://uploads/c/b.txt").await, @"200 id=1 -32602 file_too_large the file has 9 bytes, more than the 8 that are returned here; read it in the workspace, at `/mnt/user-data/uploads/b.txt`");
     let file = server.data.path().join("workspaces/c/uploads/c.json");
     std::fs::write(file, b"{\"\xff\"}").unwrap();
     assert_eq!(
