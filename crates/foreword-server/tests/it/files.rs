@@ -226,7 +226,7 @@ async fn fault_51_names_that_cannot_be_are_refused_without_a_path_of_the_host() 
     assert_snapshot!(put("a//b").await, @"400 invalid_file_name: the file's name is not valid: a segment between two `/` is empty");
     assert_snapshot!(put("a/").await, @"400 invalid_file_name: the file's name is not valid: a segment between two `/` is empty");
     assert_snapshot!(put("a%00b").await, @"400 invalid_file_name: the file's name is not valid: it has a NUL character");
-    assert_snapshot!(put("%ff").await, @"400 invalid_path: the path is not UTF-8");
+    assert_snapshot!(put("%ff").await, @"400 invalid_file_name: the file's name is not valid: it is not UTF-8");
     assert_snapshot!(put(&"x".repeat(300)).await, @"400 invalid_file_name: the file's name is not valid: a segment has more than 255 bytes");
     assert_eq!(
         server
@@ -387,7 +387,14 @@ async fn outputs_are_listed_with_links_that_open() {
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.body.len() as u64, file["size"].as_u64().unwrap());
     }
-    assert_snapshot!(server.get("/api/outputs/nobody").await.summary(), @"");
+    assert_snapshot!(server.get("/api/outputs/nobody").await.summary(), @r#"
+    200
+    {
+      "chat_id": "nobody",
+      "files": [],
+      "total": 0
+    }
+    "#);
     let page = server.get("/api/outputs/c?limit=2").await.json();
     let cursor = page["next_cursor"].as_str().unwrap();
     let next = server
@@ -710,7 +717,7 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
     // A capability does not renew itself.
     assert_eq!(list.json()["files"][0]["url"], format!("{base}/a.txt"));
     server.advance(SignedDuration::from_hours(14 * 24));
-    assert_snapshot!(server.get(&format!("/files/{segment}/a.txt")).await.summary(), @"");
+    assert_snapshot!(server.get(&format!("/files/{segment}/a.txt")).await.summary(), @"403 link_expired: this link has expired; ask in the chat for a fresh one");
     let page = server.get(&format!("/preview/{segment}")).await;
     assert_eq!(page.status, 403);
     assert!(

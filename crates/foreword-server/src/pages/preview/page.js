@@ -4,7 +4,7 @@
   const REFRESH = 4000, MOST_TEXT = 1 << 20, MOST_HTML = 16 << 20, MOST_ROWS = 2000;
   const segment = location.pathname.replace(/\/+$/, "").split("/").pop();
   const [list, viewer, count, all] = ["list", "viewer", "count", "all"].map((id) => document.getElementById(id));
-  let files = [], shown = "", known = "", ended = false;
+  let files = [], shown = "none", known = "", ended = false;
 
   const make = (name, options = {}, ...children) => {
     const element = document.createElement(name);
@@ -212,7 +212,8 @@
       document.title = "Files";
       const gone = Boolean(location.hash) && files.length > 0;
       viewer.replaceChildren(...(gone ? [bar(), state("This file is gone", "It is no longer among the files of this chat.")]
-        : files.length ? [state("Choose a file", "It is shown here.")] : []));
+        : files.length ? [state("Choose a file", "It is shown here.")]
+          : [state("No files yet", "What the assistant makes for you appears here by itself.")]));
       return;
     }
     document.title = file.name;
@@ -270,13 +271,13 @@
     if (now !== known) {
       known = now;
       const focused = document.activeElement?.hash;
-      list.replaceChildren(...(files.length ? files.map(entry)
-        : [state("No files yet", "What the assistant makes for you appears here by itself.")]));
+      document.body.classList.toggle("empty", !files.length);
+      list.replaceChildren(...files.map(entry));
       if (many) list.append(make("p", { className: "note" }, "Older files are not listed; download all to have them."));
       if (focused) [...list.children].find((link) => link.hash === focused)?.focus();
-      if (!files.length) shown = "";
+      if (!files.length) shown = "none";
     }
-    if (files.length && !location.hash && !shown && matchMedia("(min-width: 721px)").matches) {
+    if (files.length && !location.hash && ["none", ""].includes(shown) && matchMedia("(min-width: 721px)").matches) {
       history.replaceState(null, "", `#${key(files[0])}`);
     }
     await show();
