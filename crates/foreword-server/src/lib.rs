@@ -20,6 +20,7 @@ mod api;
 mod extract;
 mod mcp;
 mod middleware;
+mod pages;
 
 pub use app::{App, AppParts};
 pub use config::ServerConfig;

@@ -302,6 +302,7 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
     match (path, kind.as_str().unwrap()) {
         ("http.listen", _) => ("\"127.0.0.1:9999\"".to_owned(), json!("127.0.0.1:9999")),
         (_, "integer") => ("4321".to_owned(), json!(4321)),
+        ("uploads.uri_without_chat", _) => ("false".to_owned(), json!(false)),
         (_, "boolean") => ("true".to_owned(), json!(true)),
         ("auth.api_keys" | "auth.admin_keys", _) => ("[\"abc\"]".to_owned(), json!(["[redacted]"])),
         (_, "array") => ("[\"abc\"]".to_owned(), json!(["abc"])),

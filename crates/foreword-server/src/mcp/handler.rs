@@ -9,13 +9,14 @@ use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-        CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation,
-        InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerCapabilities,
-        ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+        CompleteResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+        Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ use crate::{
     session::{SessionError, SessionRequest, SessionSources},
 };
 
-use super::{instructions::nobodys_session, stdio::StdioSession, tools, work};
+use super::{instructions::nobodys_session, resources, stdio::StdioSession, tools, work};
 
 /// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
 const TOOLS_TTL_MS: u64 = 60_000;
@@ -167,8 +168,9 @@ impl Handler {
 impl ServerHandler for Handler {
     /// Static and cheap: it is asked for with every request. The instructions are put in where a session is known.
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(server_info())
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        resources::declare(&self.app, &mut capabilities);
+        ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
     async fn initialize(
@@ -177,6 +179,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
+        if matches!(self.source, Source::Http) {
+            resources::without_changes(&mut result.capabilities);
+        }
         context.peer.set_peer_info(request);
         result.instructions = Some(self.instructions(&context).await?);
         Ok(result)
@@ -243,6 +248,70 @@ impl ServerHandler for Handler {
         Ok(result.into())
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        resources::list(&self.app, &session, request).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        resources::templates(&self.app)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let session = self.session(&context);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        let result = resources::read(&self.app, session.as_given(), &request.uri).await?;
+        Ok(result.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        resources::complete(&self.app, &session, &request).await
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        resources::subscription(&self.app)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let context = subscription.request_context();
+        let session = self.session(context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(context, &error))?;
+        resources::listen(&self.app, &session, &subscription).await;
+        Ok(())
+    }
+
+    /// A client of an older revision on stdio hears of changes without asking.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Source::Stdio(session) = &self.source {
+            let session = session.read(self.app.sessions(), &RequestMetaObject::default());
+            if let Ok(session) = session.and_then(SessionRequest::require) {
+                resources::tell(self.app.clone(), session, context.peer);
+            }
+        }
+    }
+
     /// A method that exists ends up here too, if its parameters could not be read.
     async fn on_custom_request(
         &self,
@@ -261,7 +330,7 @@ impl ServerHandler for Handler {
 }
 
 /// The methods of the protocol that have parameters which can be wrong here.
-const KNOWN_METHODS: [&str; 9] = [
+const KNOWN_METHODS: [&str; 11] = [
     "initialize",
     "server/discover",
     "ping",
@@ -270,6 +339,8 @@ const KNOWN_METHODS: [&str; 9] = [
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "completion/complete",
+    "subscriptions/listen",
     "prompts/list",
 ];
 

@@ -11,6 +11,7 @@ pub(crate) mod endpoint;
 mod handler;
 pub(crate) mod instructions;
 mod message;
+mod resources;
 mod stdio;
 pub(crate) mod tools;
 mod work;

@@ -25,7 +25,7 @@ const CHAT: &str = "chat";
 const USED: &str = "used";
 
 /// How exactly the last use is kept.
-const USE_STEP: Duration = Duration::from_secs(60);
+const USE_STEP: Duration = Duration::from_mins(1);
 
 /// Makes a directory that opens to nobody else, with those above it; one that exists stays as it is.
 pub(super) fn make_private(directory: &Path) -> io::Result<()> {
@@ -83,7 +83,7 @@ pub(super) fn note_use(directory: &Path, now: Timestamp) -> io::Result<()> {
 }
 
 /// The same moment as files have it; what lies before 1970 is 1970.
-pub(super) fn system_time(now: Timestamp) -> SystemTime {
+pub(crate) fn system_time(now: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::try_from(now.as_duration()).unwrap_or_default()
 }
 

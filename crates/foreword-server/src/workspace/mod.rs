@@ -9,16 +9,23 @@
 //! | `parts` | uploads that are not complete |
 //! | `lock` | held shared by whoever uses the chat, exclusively by whoever deletes it, across processes |
 //! | `owner`, `chat`, `used` | the first user's e-mail address, the chat's id, and the time of the last use |
+//! | `total`, `hashes` | how much the uploads take together, and their MD5 |
 //!
 //! The directory itself opens to the server's user alone (0700), whatever the rights further in. Nothing about chats is
 //! kept in memory: a second process and a restart see the same. Deliberately absent: sandboxes, HTTP and MCP.
 
 mod access;
+pub(crate) mod archive;
+pub(crate) mod files;
+pub(crate) mod hashes;
 mod layout;
 mod lock;
+pub(crate) mod media;
+pub(crate) mod name;
 mod owner;
 mod retention;
 mod trash;
+pub(crate) mod uploads;
 
 use std::{
     io,
@@ -35,10 +42,14 @@ use crate::{
     session::{ChatId, Session},
 };
 
+pub(crate) use layout::system_time;
 pub(crate) use retention::keep_sweeping;
 
 /// The user that the sandbox runs as, where the server runs as root and nothing else is configured.
 pub const DEFAULT_HOST_UID: u32 = 64_000;
+
+/// Where the sandbox has the uploads.
+pub(crate) const CONTAINER_UPLOADS: &str = "/mnt/user-data/uploads";
 
 /// The files of all chats; cheap to clone.
 #[derive(Clone)]
@@ -125,6 +136,13 @@ impl Workspaces {
     /// The session's files, if it has any and they are its user's. Nothing is made and nobody becomes owner.
     pub async fn find_for(&self, session: &Session) -> Result<Option<Workspace>, WorkspaceError> {
         access::find(&self.inner, &session.chat_id, Some(session)).await
+    }
+
+    /// Something that is another thing after each change of the chat's uploads, by whichever process.
+    pub(crate) async fn uploads_stamp(&self, chat_id: &ChatId) -> uploads::Stamp {
+        let directory = self.inner.directory(chat_id);
+        let stamp = tokio::task::spawn_blocking(move || uploads::Stamp::of(&directory.ok()?)).await;
+        stamp.ok().flatten().unwrap_or_default()
     }
 
     /// Deletes a chat's files, once nobody uses them any more; answers whether there were any.

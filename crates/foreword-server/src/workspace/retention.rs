@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Inner, WorkspaceError, Workspaces, layout,
     lock::{self, Attempt},
-    trash,
+    trash, uploads,
 };
 
 /// How long to wait between two rounds, at most and at least.
-const ROUNDS: (Duration, Duration) = (Duration::from_secs(60 * 60), Duration::from_secs(60));
+const ROUNDS: (Duration, Duration) = (Duration::from_hours(1), Duration::from_mins(1));
 
 /// Sweeps again and again until `stopping` is cancelled.
 pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: CancellationToken) {
@@ -82,6 +82,7 @@ fn sweep_one(
     retention: Duration,
 ) -> io::Result<bool> {
     if !is_due(inner, directory, retention)? {
+        uploads::clear_parts(directory)?;
         return Ok(false);
     }
     let Attempt::Done(_lock) = lock::exclude(directory)? else {

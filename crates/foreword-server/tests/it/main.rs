@@ -8,6 +8,7 @@ mod access;
 mod bodies;
 mod config;
 mod failures;
+mod files;
 mod links;
 mod mcp;
 mod observed;

@@ -7,9 +7,7 @@ use std::{
 };
 
 use foreword_server::{
-    ChatId, Session, Workspaces,
-    session::SessionSources,
-    workspace::{DEFAULT_HOST_UID, WorkspaceError},
+    ChatId, Session, Workspaces, session::SessionSources, workspace::DEFAULT_HOST_UID,
 };
 use http::HeaderMap;
 use jiff::SignedDuration;
@@ -193,7 +191,7 @@ async fn a_deleted_chat_is_gone_with_all_that_a_sandbox_can_make() {
     std::os::unix::fs::symlink(&outside, home.join("link")).unwrap();
     fs::create_dir(home.join("closed")).unwrap();
     fs::write(home.join("closed/file"), "").unwrap();
-    fs::set_permissions(home.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(home.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     // Deeper than a table of open files, or a path, could follow.
     let mut deep = cap_std::fs::Dir::open_ambient_dir(&home, cap_std::ambient_authority()).unwrap();
     for _ in 0..3_000 {
@@ -230,15 +228,19 @@ async fn entering_and_deleting_at_once_never_leaves_half_a_chat() {
     deleting.await.unwrap();
 }
 
-#[tokio::test]
-async fn a_chat_in_use_is_not_deleted() {
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_waits_for_who_uses_the_chat() {
     let server = TestServer::new();
     let workspaces = server.app.workspaces();
     let workspace = workspaces.enter(&session(&server, "c", None)).await;
-    let refused = workspaces.delete(&chat("c")).await;
-    assert!(matches!(refused, Err(WorkspaceError::InUse)));
-    drop(workspace);
-    assert!(workspaces.delete(&chat("c")).await.unwrap());
+    let deleting = {
+        let workspaces = workspaces.clone();
+        tokio::spawn(async move { workspaces.delete(&chat("c")).await })
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(!deleting.is_finished());
+    assert!(workspace.unwrap().outputs_path().is_dir());
+    assert!(deleting.await.unwrap().unwrap());
 }
 
 #[tokio::test]
