@@ -115,7 +115,7 @@ fn fault_13_a_command_says_how_it_ended() {
         [exit code 1]"#]]
     .assert_eq(&chat.bash("false"));
     expect![[r#"
-        - /mnt/user-data/outputs is for files that the user is to get. Whatever you put there, the user can open at `http://127.0.0.1:45425/files/c/NAME` (spaces and other special characters percent-encoded), all of it at `http://127.0.0.1:45425/preview/c`, or as one archive at `http://127.0.0.1:45425/files/c/archive`. Give the user these links; paths of the workspace mean nothing to them.
+        - /mnt/user-data/outputs is for files that the user is to get. Whatever you put there, the user can open at `http://127.0.0.1:46559/files/c/NAME` (spaces and other special characters percent-encoded), all of it at `http://127.0.0.1:46559/preview/c`, or as one archive at `http://127.0.0.1:46559/files/c/archive`. Give the user these links; paths of the workspace mean nothing to them.
         - There is no network: nothing can be downloaded or installed from outside, and a server that you start is reached from inside the workspace only, on 127.0.0.1."#]]
     .assert_eq(&chat.bash("grep nothing README.md"));
     expect![[r#"
