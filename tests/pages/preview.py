@@ -245,7 +245,7 @@ def check_states(browser, base, shots):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--binary", required=True)
+    parser.add_argument("--binary", required=True, type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--browser", required=True)
     parser.add_argument("--shots", type=pathlib.Path)
     arguments = parser.parse_args()
