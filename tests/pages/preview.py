@@ -127,6 +127,12 @@ class Canary(http.server.BaseHTTPRequestHandler):
     hits = []
 
     def do_GET(self):
+        if self.path == "/hostile":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(HOSTILE.replace("CANARY", self.headers["Host"]).encode())
+            return
         self.hits.append(self.path)
         self.send_response(204)
         self.end_headers()
@@ -174,7 +180,7 @@ def check(browser, url, outputs, canary, shots):
         if shots:
             for scheme in ("light", "dark"):
                 browser.look(1280, 800, scheme)
-                time.sleep(0.3)
+                time.sleep(4 if name.endswith(".pdf") else 0.3)
                 browser.screenshot(shots / f"{name.replace('/', '-')}-{scheme}.png")
     show(browser, "findings.md")
     prose = browser.evaluate("document.querySelector('.prose').innerText")
@@ -213,6 +219,13 @@ def check(browser, url, outputs, canary, shots):
     assert browser.evaluate("location.pathname").startswith("/preview/")
     assert browser.evaluate("document.title") == "hostile.html"
     browser.errors()
+    # The same page outside of the frame does get there, so what it tries is worth something.
+    browser.call("Page.navigate", {"url": f"http://{canary}/hostile"})
+    time.sleep(2)
+    reached = {"/fetch", "/cors", "/image", "/script", "/frame"}
+    assert reached <= set(Canary.hits), Canary.hits
+    browser.open("about:blank")
+    browser.errors()
 
 
 def check_states(browser, base, shots):
@@ -232,7 +245,7 @@ def check_states(browser, base, shots):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--binary", required=True)
+    parser.add_argument("--binary", required=True, type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--browser", required=True)
     parser.add_argument("--shots", type=pathlib.Path)
     arguments = parser.parse_args()

@@ -37,16 +37,25 @@ pub(crate) fn refusal(error: ApiError) -> Response {
     let page = include_str!("preview/refusal.html")
         .replace("/* style */", include_str!("preview/page.css"))
         .replace("{title}", title(error.code))
-        .replace("{detail}", &escaped(&error.detail));
+        .replace("{detail}", &detail(&error));
     let mut response = page_with(error.status, page);
     response.headers_mut().extend(error.headers);
     response
+}
+
+fn detail(error: &ApiError) -> String {
+    match error.code {
+        "link_expired" | "link_not_valid" => "Ask in the chat for a fresh one.".to_owned(),
+        "key_required" => "Open it by a link from the chat.".to_owned(),
+        _ => escaped(&error.detail),
+    }
 }
 
 fn title(code: &str) -> &'static str {
     match code {
         "link_expired" => "This link has expired",
         "link_not_valid" => "This link is not valid",
+        "key_required" => "This page needs a link of its own",
         "chat_belongs_to_another_user" => "This chat belongs to somebody else",
         _ => "This page cannot be shown",
     }

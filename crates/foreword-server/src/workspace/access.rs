@@ -74,6 +74,7 @@ async fn until_free<T: Send + 'static>(
 
 fn try_enter(inner: &Inner, session: &Session) -> Result<Attempt<Workspace>, WorkspaceError> {
     let directory = inner.directory(&session.chat_id)?;
+    owner::require(inner, session)?;
     let lock = match lock::share(&directory, true)? {
         Attempt::Done(lock) => lock,
         Attempt::Busy => return Ok(Attempt::Busy),

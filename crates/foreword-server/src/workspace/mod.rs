@@ -123,9 +123,7 @@ impl Workspaces {
 
     /// The session's files, made where they are missing. The first user becomes their owner.
     pub async fn enter(&self, session: &Session) -> Result<Workspace, WorkspaceError> {
-        self.inner.root()?;
-        let entered = access::enter(&self.inner, session).await?;
-        Ok(entered)
+        access::enter(&self.inner, session).await
     }
 
     /// A chat's files, if it has any; for those whom a capability lets in.

@@ -49,6 +49,11 @@ pub(super) fn put_once(directory: &Path, name: &str, text: &str) -> io::Result<(
     }
 }
 
+/// Refuses a request that would have to name its user, before anything is made for it.
+pub(super) fn require(inner: &Inner, session: &Session) -> Result<(), WorkspaceError> {
+    user(inner, session).map(|_| ())
+}
+
 /// The user whose right has to be looked at; none where the chat is shared, or any user may be.
 fn user<'a>(inner: &Inner, session: &'a Session) -> Result<Option<&'a str>, WorkspaceError> {
     match &session.user_email {

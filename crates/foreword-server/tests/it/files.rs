@@ -182,6 +182,9 @@ async fn fault_16_uploads_are_limited_with_the_numbers() {
     ");
     let declared = server.put("/api/uploads/c/a").body(vec![0; 1001]).await;
     assert_eq!(declared.status, 413);
+    let large = form(&[("file", &"x".repeat(1001))]);
+    let large = post_form(&server, "/api/uploads/c/a", large).await;
+    assert!(large.starts_with("413 file_too_large"), "{large}");
     for name in ["a", "b"] {
         assert!(put(name, 1000).await.starts_with("201"));
     }

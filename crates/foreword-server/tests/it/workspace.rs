@@ -117,6 +117,7 @@ async fn a_server_may_insist_on_a_user() {
         enter(&server, "c", None).await,
         "this server needs to know the user: send the header `X-User-Email`"
     );
+    assert!(!server.data.path().join("workspaces").exists());
     assert_eq!(enter(&server, "c", Some("ann@x.example")).await, "in c");
     assert_eq!(enter(&server, "channel:c", None).await, "in channel:c");
 }

@@ -130,7 +130,10 @@ pub(super) async fn receive_form(
         })?;
         let mut writer = Writer::new(part);
         while let Some(bytes) = next_chunk(&mut field, patience, &taken).await? {
-            writer.take(&bytes).await?;
+            if let Err(error) = writer.take(&bytes).await {
+                discard_field(&mut field, patience, &taken).await;
+                return Err(error);
+            }
         }
         written = Some(writer.finish().await?);
     }
@@ -148,6 +151,15 @@ pub(super) async fn discard(mut body: Body, patience: Duration) {
     let mut discarded = 0;
     while discarded < DISCARDED
         && let Ok(Some(bytes)) = next_bytes(&mut body, patience).await
+    {
+        discarded += bytes.len() as u64;
+    }
+}
+
+async fn discard_field(field: &mut Field<'_>, patience: Duration, taken: &AtomicU64) {
+    let mut discarded = 0;
+    while discarded < DISCARDED
+        && let Ok(Some(bytes)) = next_chunk(field, patience, taken).await
     {
         discarded += bytes.len() as u64;
     }

@@ -74,6 +74,10 @@
     },
     text: async (file) => {
       const { text, part } = await load(file, MOST_TEXT);
+      return [...cut(part, file), make("pre", { className: "wrapped" }, make("code", {}, text))];
+    },
+    code: async (file) => {
+      const { text, part } = await load(file, MOST_TEXT);
       const lines = text.replace(/\n$/, "").split("\n").length;
       const numbers = Array.from({ length: lines }, (_, at) => at + 1).join("\n");
       return [...cut(part, file), make("pre", {}, make("span", { ariaHidden: "true" }, numbers), make("code", {}, text))];
@@ -81,7 +85,6 @@
     other: (file) => [state("No preview", `${file.name} is a file that browsers cannot show.`,
       make("a", { className: "button", href: saving(file), download: "" }, "Download"))],
   };
-  shows.code = shows.text;
 
   const cut = (part, file, what = "the beginning") => part
     ? [make("p", { className: "note" }, `Only ${what} of this file (${sizes(file.size)}) is shown.`)] : [];
