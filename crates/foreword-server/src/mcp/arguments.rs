@@ -116,14 +116,14 @@ impl Arguments {
             None => return Duration::from_secs(DEFAULT_TIMEOUT),
             Some(value) => value.as_f64().filter(|seconds| *seconds > 0.0),
         };
-        match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.min(1e9)).ok()) {
-            Some(timeout) => timeout,
-            None => {
-                self.faults
-                    .push("`timeout` is a number of seconds above 0".to_owned());
-                Duration::default()
-            }
+        if let Some(timeout) =
+            seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.min(1e9)).ok())
+        {
+            return timeout;
         }
+        self.faults
+            .push("`timeout` is a number of seconds above 0".to_owned());
+        Duration::default()
     }
 
     fn range(&mut self) -> Option<ViewRange> {
@@ -132,16 +132,14 @@ impl Arguments {
             .as_array()
             .map(|numbers| numbers.iter().map(Value::as_i64).collect())
             .unwrap_or_default();
-        match numbers.as_deref() {
-            Some([first, last]) => Some([*first, *last]),
-            _ => {
-                self.faults.push(
-                    "`view_range` is a list of two whole numbers, first and last line, such as [1, 50] or [20, -1]"
-                        .to_owned(),
-                );
-                None
-            }
+        if let Some([first, last]) = numbers.as_deref() {
+            return Some([*first, *last]);
         }
+        self.faults.push(
+            "`view_range` is a list of two whole numbers, first and last line, such as [1, 50] or [20, -1]"
+                .to_owned(),
+        );
+        None
     }
 
     fn finish(mut self, tool: &str) -> Result<(), String> {

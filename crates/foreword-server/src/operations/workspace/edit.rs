@@ -113,20 +113,20 @@ pub async fn str_replace(
 /// Where `old` almost stands.
 fn not_found(path: &str, text: &[u8], old: &str) -> String {
     let text = String::from_utf8_lossy(text);
-    let mut message = format!("`old_str` does not stand in `{path}`");
+    let message = format!("`old_str` does not stand in `{path}`");
     if let Some(line) = position_of(&squeezed(&text), &squeezed(old)) {
-        message += &format!(
+        let hint = format!(
             "; around line {line} it does, but with other white space (spaces, tabs, line ends): view those lines and \
              copy them exactly"
         );
-        return message;
+        return message + &hint;
     }
     if let Some(line) = position_of(
         &lines_of(&text.to_lowercase()),
         &lines_of(&old.to_lowercase()),
     ) {
-        message += &format!("; at line {line} it does, but with other upper and lower case");
-        return message;
+        let hint = format!("; at line {line} it does, but with other upper and lower case");
+        return message + &hint;
     }
     let first = old
         .lines()

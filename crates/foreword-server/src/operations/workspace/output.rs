@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn of_more_the_beginning_and_the_end_are_shown_by_whole_lines() {
-        let lines: String = (0..100_000).map(|at| format!("line {at}\n")).collect();
+        let lines: Vec<String> = (0..100_000).map(|at| format!("line {at}\n")).collect();
+        let lines = lines.concat();
         let Shown::Cut {
             head,
             tail,

@@ -72,12 +72,12 @@ pub async fn view(
     if stat.size == 0 && beginning.is_empty() {
         return Ok(Outcome::done(format!("`{}` is empty", path.display())).into());
     }
-    let start = &beginning[..beginning.len().min(BEGINNING)];
-    if let Some(format) = image::format_of(start) {
+    let opening = &beginning[..beginning.len().min(BEGINNING)];
+    if let Some(format) = image::format_of(opening) {
         return picture(place, &path, stat, beginning.to_vec(), format).await;
     }
-    if start.contains(&0) {
-        return Ok(Outcome::done(describe_binary(&path, stat, start)).into());
+    if opening.contains(&0) {
+        return Ok(Outcome::done(describe_binary(&path, stat, opening)).into());
     }
     text(place, &path, stat, &beginning, wanted.unwrap_or(Lines::ALL))
         .await
@@ -183,8 +183,9 @@ async fn directory(place: Place<'_>, path: PathBuf) -> Result<Outcome, SandboxEr
         listed += 1;
     }
     if truncated || listed < entries.len() {
-        text += &format!(
-            "\n[there is more than these {listed} entries; list a part of it, or use `find` with `bash_tool`]"
+        let note = format!(
+            "\n[there is more than these {listed} entries;
+        text += &note; list a part of it, or use `find` with `bash_tool`]"
         );
     }
     Ok(Outcome::done(text))
