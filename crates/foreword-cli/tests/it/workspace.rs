@@ -46,17 +46,21 @@ fn server() -> (Place, Server) {
 }
 
 impl Chat<'_> {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "calls read better with `json!` alone"
+    )]
     fn call(&self, tool: &str, arguments: Value) -> Answer {
-        self.call_as(tool, arguments, &[])
+        self.call_as(tool, &arguments, &[])
     }
 
-    fn call_as(&self, tool: &str, arguments: Value, headers: &[(&str, &str)]) -> Answer {
+    fn call_as(&self, tool: &str, arguments: &Value, headers: &[(&str, &str)]) -> Answer {
         let message = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": { "name": tool, "arguments": arguments },
         });
         let mut request = Client::builder()
-            .timeout(Duration::from_secs(120))
+            .timeout(Duration::from_mins(2))
             .build()
             .unwrap()
             .post(self.url)
@@ -163,11 +167,11 @@ fn files_and_background_processes_stay_between_calls_and_shells_do_not() {
         "/home/assistant\n[]\nkept"
     );
     chat.bash("mkdir site; echo served > site/index.html; cd site; nohup python3 -m http.server 8000 > ~/log.txt 2>&1 &");
-    let served = eventually("the server in the background answers", PATIENCE, || {
+    let heard = eventually("the server in the background answers", PATIENCE, || {
         let answer = chat.bash("python3 -c 'import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:8000/\").read().decode().strip())'");
         (answer == "served").then_some(answer)
     });
-    assert_eq!(served, "served");
+    assert_eq!(heard, "served");
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn fault_44_a_command_ends_when_it_ends_whoever_holds_its_output() {
     let chat = Chat { url, id: "c" };
     let started = Instant::now();
     let answer = chat.bash("sleep 300 & echo done");
-    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(started.elapsed() < Duration::from_mins(1));
     assert!(
         answer.starts_with("done\n[something in the background still holds the output"),
         "{answer}"
@@ -352,8 +356,8 @@ def claim(name, width, height):
 claim("huge.png", 30000, 30000)
 claim("broken.png", 10, 10)
 P"#;
-    let made = chat.bash(make);
-    assert!(made.starts_with("[no output]"), "{made}");
+    let drawn = chat.bash(make);
+    assert!(drawn.starts_with("[no output]"), "{drawn}");
     let small = chat.call("view", json!({ "path": "small.png" }));
     assert_eq!(small.content[0]["type"], "image");
     assert_eq!(small.content[0]["mimeType"], "image/png");
@@ -512,11 +516,8 @@ fn a_workspace_belongs_to_its_first_user() {
     let command = json!({ "command": "echo hi" });
     let ann = [("x-user-email", "ann@example.com")];
     let bob = [("x-user-email", "bob@example.com")];
-    assert_eq!(
-        chat.call_as("bash_tool", command.clone(), &ann).to_string(),
-        "hi"
-    );
-    let refused = chat.call_as("bash_tool", command.clone(), &bob);
+    assert_eq!(chat.call_as("bash_tool", &command, &ann).to_string(), "hi");
+    let refused = chat.call_as("bash_tool", &command, &bob);
     assert!(
         refused.is_error && refused.text.contains("another user"),
         "{refused}"

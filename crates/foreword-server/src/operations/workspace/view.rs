@@ -184,9 +184,9 @@ async fn directory(place: Place<'_>, path: PathBuf) -> Result<Outcome, SandboxEr
     }
     if truncated || listed < entries.len() {
         let note = format!(
-            "\n[there is more than these {listed} entries;
-        text += &note; list a part of it, or use `find` with `bash_tool`]"
+            "\n[there is more than these {listed} entries; list a part of it, or use `find` with `bash_tool`]"
         );
+        text += &note;
     }
     Ok(Outcome::done(text))
 }
