@@ -182,7 +182,7 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     expect![[r#"
         warning: `MCP_API_KEY` has no effect, because `FOREWORD_API_KEY` is set too
         warning: no such setting, so without effect: `FOREWORD_PORT`, `FOREWORD_SERVICE_HOST` (`foreword config --reference` lists the names)
-        warning: this version has no sandbox tools yet, so without effect: `COMMAND_TIMEOUT`, `DOCKER_IMAGE`
+        warning: sandboxes have settings of their own, under `[sandbox]`, so without effect: `COMMAND_TIMEOUT`, `DOCKER_IMAGE`
         warning: this version has no skills yet, so without effect: `MCP_TOKENS_URL`
     "#]].assert_eq(&place.run(&["config"]).stderr);
 }

@@ -110,7 +110,12 @@ const PROBES: &[Probe] = &[
         "one processor",
         "50 % of a processor",
     ),
-    probe("sandbox.max_processes", processes, "512", "99"),
+    probe(
+        "sandbox.max_processes",
+        processes,
+        "512 processes",
+        "99 processes",
+    ),
     probe("sandbox.max_open_files", open_files, "4096", "77"),
     probe("sandbox.tmp_bytes", tmp, "1024 MiB", "3 MiB"),
     probe("sandbox.workspace_quota_bytes", quota, "10 GiB", "5 GiB"),
@@ -746,7 +751,7 @@ fn cpu(servers: &mut Servers) -> (String, String) {
 }
 
 fn processes(servers: &mut Servers) -> (String, String) {
-    in_guide(servers, "512", "99")
+    in_guide(servers, "512 processes", "99 processes")
 }
 
 fn quota(servers: &mut Servers) -> (String, String) {

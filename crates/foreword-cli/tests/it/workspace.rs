@@ -119,9 +119,9 @@ fn fault_13_a_command_says_how_it_ended() {
         [exit code 1]"#]]
     .assert_eq(&chat.bash("false"));
     expect![[r#"
-        - /mnt/user-data/outputs is for files that the user is to get. Whatever you put there, the user can open at `http://127.0.0.1:46559/files/c/NAME` (spaces and other special characters percent-encoded), all of it at `http://127.0.0.1:46559/preview/c`, or as one archive at `http://127.0.0.1:46559/files/c/archive`. Give the user these links; paths of the workspace mean nothing to them.
-        - There is no network: nothing can be downloaded or installed from outside, and a server that you start is reached from inside the workspace only, on 127.0.0.1."#]]
-    .assert_eq(&chat.bash("grep nothing README.md"));
+        [no output]
+        [exit code 1: no line matched]"#]]
+    .assert_eq(&chat.bash("grep xyzzy README.md"));
     expect![[r#"
         [isError] [no output]
         [exit code 2]"#]]
@@ -615,6 +615,21 @@ fn a_server_that_is_killed_leaves_no_process_and_no_mount() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let place = place.path("data").display().to_string();
     assert!(!mounts.contains(&place));
+}
+
+#[test]
+fn deleting_a_chat_ends_what_runs_in_it_and_takes_its_files() {
+    let (place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    let mark = format!("{}", std::process::id() * 7 + 400_000);
+    chat.bash(&format!("(sleep {mark} &); echo kept > kept.txt"));
+    assert_eq!(processes_with(&mark), 1);
+    let delete = Client::new().delete(server.url("/api/chats/c"));
+    assert_eq!(delete.send().unwrap().status(), 204);
+    assert_eq!(processes_with(&mark), 0);
+    assert!(!place.path("data/workspaces/c").exists());
+    assert!(chat.bash("cat kept.txt").starts_with("[isError] "));
 }
 
 /// Processes of this machine whose command line holds `word`.

@@ -11,7 +11,7 @@ use crate::{
     app::App,
     config::Form,
     render::{README_PATH, RenderError, SessionPrompt},
-    session::Session,
+    session::{ChatId, Session},
     workspace::{Workspace, WorkspaceError},
 };
 
@@ -44,9 +44,8 @@ pub enum EntryError {
 pub async fn enter(app: &App, session: &Session) -> Result<Entered, EntryError> {
     let prompt = app.renderer().render(session, Form::Full).await?;
     let workspace = app.workspaces().enter(session).await?;
-    let name = session.chat_id.file_name();
     let spec = SandboxSpec {
-        key: SandboxKey::new(name).expect("file names of chats are safe words"),
+        key: sandbox_key(&session.chat_id),
         home: workspace.home_path(),
         outputs: workspace.outputs_path(),
         uploads: workspace.uploads_path(),
@@ -59,6 +58,11 @@ pub async fn enter(app: &App, session: &Session) -> Result<Entered, EntryError> 
         _workspace: workspace,
         spec,
     })
+}
+
+/// The name of a chat's sandbox.
+pub(crate) fn sandbox_key(chat_id: &ChatId) -> SandboxKey {
+    SandboxKey::new(chat_id.file_name()).expect("file names of chats are safe words")
 }
 
 /// What was written where, as far as that is remembered; what is forgotten is written once more.
