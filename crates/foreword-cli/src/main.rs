@@ -21,6 +21,8 @@ use std::{io, process::ExitCode};
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Before there is a thread: the init process of a sandbox is this same binary.
+    foreword_sandbox::init_main();
     let cli = args::Cli::parse();
     match commands::run(cli) {
         Ok(code) => code,

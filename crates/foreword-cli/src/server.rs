@@ -2,10 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use foreword_sandbox::BackendName;
+use foreword_sandbox::{BackendName, Network, Sandboxes, SandboxesState};
 use foreword_server::{
-    App, AppParts, Session,
+    App, AppParts, Session, Workspaces,
     config::{ConfigError, Warning},
+    render::Surroundings,
     session::{SessionError, SessionSources},
 };
 use foreword_store::Store;
@@ -39,27 +40,95 @@ pub(crate) fn app(
             link_key::random()?
         }
     };
+    let clock = library::clock();
+    let files = config.data_dir.join("workspaces");
+    let host_uid = config.sandbox.host_uid;
+    let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
+    let sandboxes = foreword_sandbox::open(&config.sandbox);
+    warnings.extend(sandbox_warnings(config, &sandboxes.state()));
     let app = App::new(AppParts {
         store,
         config: server,
-        clock: library::clock(),
+        clock,
         link_key,
+        workspaces,
+        surroundings: surroundings(config, &*sandboxes),
+        sandboxes,
     });
     Ok((app, warnings))
 }
 
-/// Refuses what this version cannot do; `auto` becomes `none`.
+/// What the model finds. `auto` becomes `none` where no sandbox works; with a backend that was asked for by name the tools are
+/// there all the same, and say what is wrong.
+fn surroundings(config: &Config, sandboxes: &dyn Sandboxes) -> Surroundings {
+    let works = sandboxes.state().unavailable.is_none();
+    match config.sandbox.backend {
+        BackendName::None => Surroundings::without_workspace(),
+        BackendName::Auto if !works => Surroundings::without_workspace(),
+        BackendName::Auto | BackendName::Namespace | BackendName::Docker => {
+            Surroundings::with_workspace(&config.sandbox)
+        }
+    }
+}
+
+fn sandbox_warnings(config: &Config, state: &SandboxesState) -> Vec<String> {
+    let mut warnings = Vec::new();
+    match &state.unavailable {
+        Some(unavailable) if config.sandbox.backend != BackendName::None => {
+            warnings.push(unavailable.to_string());
+        }
+        None if state.backend != "none" && config.sandbox.network == Network::Host => {
+            warnings.push(
+                "`sandbox.network` is `host`: commands of the model reach this server, this machine's other services and its \
+                 network; set it to `none` unless you want that"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    warnings
+}
+
+/// Refuses what cannot be served.
 pub(crate) fn check_sandbox(config: &Config) -> Result<(), Failure> {
-    let word = match config.sandbox.backend {
-        BackendName::Auto | BackendName::None => return Ok(()),
-        BackendName::Namespace => "namespace",
-        BackendName::Docker => "docker",
+    let refuse = |what: String| Failure::new(Exit::Unusable, what);
+    if config.sandbox.backend == BackendName::Docker {
+        let what = "`sandbox.backend` is `docker`, but this version has no Docker backend yet";
+        return Err(refuse(what.to_owned()).hint("set it to `auto`, `namespace` or `none`"));
+    }
+    config
+        .sandbox
+        .check()
+        .map_err(|error| refuse(error.to_string()))?;
+    let has_key = config.auth.merged().set_keys().next().is_some();
+    if config.sandbox.network == Network::Host && !has_key {
+        return Err(refuse(
+            "`sandbox.network` is `host` without a key, so whatever a command reaches could command this server".to_owned(),
+        )
+        .hint("set `FOREWORD_API_KEY`, or `sandbox.network` to `none`"));
+    }
+    Ok(())
+}
+
+/// The sandboxes in one line.
+pub(crate) fn describe_sandboxes(config: &Config, state: &SandboxesState) -> String {
+    if state.backend == "none" {
+        return match &state.unavailable {
+            Some(_) => "none: prompts only, since no sandbox works here".to_owned(),
+            None => "none: prompts only".to_owned(),
+        };
+    }
+    let network = match config.sandbox.network {
+        Network::None => "no network",
+        Network::Host => "the host's network",
     };
-    Err(Failure::new(
-        Exit::Unusable,
-        format!("`sandbox.backend` is `{word}`, but this version has no sandboxes yet"),
+    format!(
+        "{}: {network}, {} MiB of memory and {} processes each, {} at a time",
+        state.backend,
+        config.sandbox.memory_bytes >> 20,
+        config.sandbox.max_processes,
+        state.max_running
     )
-    .hint("set it to `auto` or `none`: prompts are served without sandbox tools"))
 }
 
 /// Refuses settings that cannot be served; what comes back works, and the operator should know about it.

@@ -1,14 +1,66 @@
-//! The settings of sandboxes.
+//! The settings of sandboxes. Defaults are what an operator gets who sets nothing.
+
+use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The sandboxes' settings (`[sandbox]`).
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
     /// Where commands run.
     pub backend: BackendName,
+    /// What commands reach of the network.
+    pub network: Network,
+    /// How long a sandbox may be without a call before it is stopped, in seconds; its files stay.
+    pub idle_timeout_seconds: u64,
+    /// How many sandboxes run at a time; one more stops the one that was idle longest.
+    pub max_running: usize,
+    /// The longest that a command may ask to run, in seconds.
+    pub command_timeout_max_seconds: u64,
+    /// Memory of one sandbox, in bytes, with all that lies in its `/tmp`; there is no swap.
+    pub memory_bytes: u64,
+    /// Processor time of one sandbox, in percent of one processor.
+    pub cpu_percent: u64,
+    /// Processes and threads of one sandbox.
+    pub max_processes: u64,
+    /// Files that one process may have open.
+    pub max_open_files: u64,
+    /// Size of `/tmp`, in bytes; what is in it counts as memory, of which it is at most half.
+    pub tmp_bytes: u64,
+    /// What home and outputs of one chat may hold together, in bytes; 0 is without limit.
+    pub workspace_quota_bytes: u64,
+    /// What has to stay free on the disk of the workspaces, in bytes; a command that goes below is ended.
+    pub min_free_bytes: u64,
+    /// The user and group, by number, that own a sandbox's files outside of it. Used when the server runs as root, never root.
+    pub host_uid: u32,
+    /// A directory with the root file system that commands see; unset: this host's `/usr`.
+    pub rootfs: Option<PathBuf>,
+}
+
+/// A thousand processors.
+const MOST_CPU_PERCENT: u64 = 100_000;
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        Self {
+            backend: BackendName::default(),
+            network: Network::default(),
+            idle_timeout_seconds: 600,
+            max_running: 64,
+            command_timeout_max_seconds: 600,
+            memory_bytes: 2 << 30,
+            cpu_percent: 100,
+            max_processes: 512,
+            max_open_files: 4096,
+            tmp_bytes: 1 << 30,
+            workspace_quota_bytes: 10 << 30,
+            min_free_bytes: 1 << 30,
+            host_uid: 64000,
+            rootfs: None,
+        }
+    }
 }
 
 /// Where commands run.
@@ -24,4 +76,153 @@ pub enum BackendName {
     Docker,
     /// Nowhere: prompts only.
     None,
+}
+
+/// What commands reach of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Their own loopback only.
+    #[default]
+    None,
+    /// Everything that this host reaches, this server and abstract sockets included.
+    Host,
+}
+
+/// Settings that no sandbox can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`sandbox.{setting}` cannot be `{value}`: {reason}")]
+pub struct ConfigError {
+    /// The setting's name within the section.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What is wrong and what is right.
+    pub reason: &'static str,
+}
+
+impl SandboxConfig {
+    /// Checks the settings as a whole.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let least: [(&'static str, u64, u64, &'static str); 7] = [
+            (
+                "idle_timeout_seconds",
+                self.idle_timeout_seconds,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "max_running",
+                self.max_running as u64,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "command_timeout_max_seconds",
+                self.command_timeout_max_seconds,
+                1,
+                "it is at least 1",
+            ),
+            (
+                "memory_bytes",
+                self.memory_bytes,
+                16 << 20,
+                "bash alone needs 16777216 (16 MiB)",
+            ),
+            ("max_processes", self.max_processes, 8, "it is at least 8"),
+            (
+                "max_open_files",
+                self.max_open_files,
+                64,
+                "it is at least 64",
+            ),
+            (
+                "tmp_bytes",
+                self.tmp_bytes,
+                1 << 20,
+                "it is at least 1048576 (1 MiB)",
+            ),
+        ];
+        if let Some((setting, value, _, reason)) =
+            least.into_iter().find(|(_, value, least, _)| value < least)
+        {
+            return Err(ConfigError {
+                setting,
+                value: value.to_string(),
+                reason,
+            });
+        }
+        if !(1..=MOST_CPU_PERCENT).contains(&self.cpu_percent) {
+            return Err(ConfigError {
+                setting: "cpu_percent",
+                value: self.cpu_percent.to_string(),
+                reason: "it is between 1 and 100000",
+            });
+        }
+        if self.host_uid == 0 || self.host_uid == u32::MAX {
+            return Err(ConfigError {
+                setting: "host_uid",
+                value: self.host_uid.to_string(),
+                reason: "files of a sandbox must not belong to root; choose a number that no user has",
+            });
+        }
+        if let Some(rootfs) = &self.rootfs
+            && !rootfs.is_absolute()
+        {
+            return Err(ConfigError {
+                setting: "rootfs",
+                value: rootfs.display().to_string(),
+                reason: "it is an absolute path",
+            });
+        }
+        Ok(())
+    }
+
+    /// How long a sandbox may be without a call.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_timeout_seconds)
+    }
+
+    /// The longest that a command may ask to run.
+    #[must_use]
+    pub fn command_timeout_max(&self) -> Duration {
+        Duration::from_secs(self.command_timeout_max_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_can_be_served() {
+        SandboxConfig::default().check().unwrap();
+    }
+
+    #[test]
+    fn root_never_owns_the_files_of_a_sandbox() {
+        let config = SandboxConfig {
+            host_uid: 0,
+            ..SandboxConfig::default()
+        };
+        assert_eq!(
+            config.check().unwrap_err().to_string(),
+            "`sandbox.host_uid` cannot be `0`: files of a sandbox must not belong to root; choose a number that no user has"
+        );
+    }
+
+    #[test]
+    fn a_limit_that_stops_everything_is_refused() {
+        let config = SandboxConfig {
+            max_processes: 1,
+            ..SandboxConfig::default()
+        };
+        assert_eq!(config.check().unwrap_err().setting, "max_processes");
+        let config = SandboxConfig {
+            cpu_percent: 0,
+            ..SandboxConfig::default()
+        };
+        assert_eq!(config.check().unwrap_err().setting, "cpu_percent");
+    }
 }

@@ -1,7 +1,52 @@
-//! Runs commands and moves files in isolation: one trait, backends behind it.
+//! Runs commands and moves files in isolation: one trait, [`Sandboxes`], backends behind it.
 //!
-//! Deliberately absent: prompts and HTTP. The backends follow; until then the only one is `none`.
+//! A caller names a chat by a [`SandboxSpec`] and asks for work; whether a sandbox runs already, has to be started, or has to
+//! make room for another is decided here. Whatever the work touches is touched inside the sandbox, as its user, so neither
+//! a link nor a race leads out of it.
+//!
+//! Deliberately absent: prompts, HTTP, and the wording of tools. The backends are `namespace` (Linux) and none; Docker follows.
 
+mod backend;
+mod command;
 pub mod config;
+mod error;
+mod files;
+mod idle;
+#[cfg(target_os = "linux")]
+mod namespace;
+mod none;
+#[cfg(target_os = "linux")]
+mod pool;
+mod spec;
+mod state;
+#[cfg(target_os = "linux")]
+mod workspace;
 
-pub use config::{BackendName, SandboxConfig};
+pub use backend::{Sandboxes, open};
+pub use command::{
+    BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output, Restart,
+};
+pub use config::{BackendName, ConfigError, Network, SandboxConfig};
+pub use error::{FileError, NotFound, SandboxError};
+pub use files::{
+    Content, Entry, FileKind, FileRead, FileStat, InsteadOf, ListDirectory, Listing, ReadFile,
+    WriteFile, Written,
+};
+pub use idle::stop_idle_sandboxes;
+pub use none::NoSandboxes;
+pub use spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, SkillsDirectory, UPLOADS};
+pub use state::{Enforcement, LimitState, SandboxesState, Unavailable, Usage};
+
+#[cfg(target_os = "linux")]
+pub use namespace::{INIT_ARGUMENT, NamespaceSandboxes};
+#[cfg(target_os = "linux")]
+pub use workspace::{measure, remove_tree};
+
+/// Becomes the init process of a sandbox if this process was started as one, and then does not return.
+///
+/// A binary that opens sandboxes calls this first thing in `main`, before it makes a thread: entering a user namespace fails in a
+/// process that has more than one.
+pub fn init_main() {
+    #[cfg(target_os = "linux")]
+    namespace::init_main();
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foreword_sandbox::Sandboxes;
 use foreword_store::{Clock, Store};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -13,8 +14,10 @@ use crate::{
     links::Links,
     metrics::Metrics,
     middleware::{Hosts, RequestIds},
-    render::Renderer,
+    operations::workspace::{entry::Readmes, queue::EditQueue},
+    render::{Renderer, Surroundings},
     session::SessionReader,
+    workspace::Workspaces,
 };
 
 /// How many whole libraries are read from requests at once: each may take 64 MiB while it is.
@@ -30,9 +33,12 @@ struct Inner {
     store: Arc<dyn Store>,
     config: ServerConfig,
     clock: Clock,
+    sandboxes: Arc<dyn Sandboxes>,
+    surroundings: Surroundings,
     links: Links,
     metrics: Metrics,
     renderer: Renderer,
+    workspaces: Workspaces,
     sessions: SessionReader,
     keys: Keys,
     hosts: Hosts,
@@ -40,6 +46,8 @@ struct Inner {
     stopping: CancellationToken,
     library_texts: Arc<Semaphore>,
     body_memory: BodyMemory,
+    readmes: Readmes,
+    edits: EditQueue,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -50,8 +58,14 @@ pub struct AppParts {
     pub config: ServerConfig,
     /// Where the time comes from.
     pub clock: Clock,
+    /// Where commands run.
+    pub sandboxes: Arc<dyn Sandboxes>,
+    /// What the model finds there.
+    pub surroundings: Surroundings,
     /// The key that capability links are signed with.
     pub link_key: [u8; 32],
+    /// The chats' files.
+    pub workspaces: Workspaces,
 }
 
 impl App {
@@ -62,7 +76,10 @@ impl App {
             store,
             config,
             clock,
+            sandboxes,
+            surroundings,
             link_key,
+            workspaces,
         } = parts;
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
@@ -71,6 +88,7 @@ impl App {
             &config,
             Arc::clone(&clock),
             links.clone(),
+            surroundings.clone(),
             metrics.clone(),
         );
         Self {
@@ -82,12 +100,17 @@ impl App {
                 stopping: CancellationToken::new(),
                 library_texts: Arc::new(Semaphore::new(LIBRARY_TEXTS_AT_ONCE)),
                 body_memory: BodyMemory::new(config.http.body_memory),
+                readmes: Readmes::new(),
+                edits: EditQueue::default(),
                 store,
                 config,
                 clock,
+                sandboxes,
+                surroundings,
                 links,
                 metrics,
                 renderer,
+                workspaces,
             }),
         }
     }
@@ -110,6 +133,18 @@ impl App {
         &self.inner.clock
     }
 
+    /// Where commands run.
+    #[must_use]
+    pub fn sandboxes(&self) -> &Arc<dyn Sandboxes> {
+        &self.inner.sandboxes
+    }
+
+    /// What the model finds around it.
+    #[must_use]
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.inner.surroundings
+    }
+
     /// Makes and checks capability links.
     #[must_use]
     pub fn links(&self) -> &Links {
@@ -128,6 +163,12 @@ impl App {
         &self.inner.renderer
     }
 
+    /// The chats' files.
+    #[must_use]
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.inner.workspaces
+    }
+
     /// Reads sessions from requests.
     #[must_use]
     pub fn sessions(&self) -> &SessionReader {
@@ -143,6 +184,16 @@ impl App {
     /// Permits to read a whole library from a request.
     pub(crate) fn library_texts(&self) -> &Arc<Semaphore> {
         &self.inner.library_texts
+    }
+
+    /// Which READMEs are in place.
+    pub(crate) fn readmes(&self) -> &Readmes {
+        &self.inner.readmes
+    }
+
+    /// Who changes files next, chat by chat.
+    pub(crate) fn edits(&self) -> &EditQueue {
+        &self.inner.edits
     }
 
     /// The memory for the bodies of requests.

@@ -29,6 +29,10 @@ pub struct ServerConfig {
     pub delivery: DeliveryConfig,
     /// Capability links.
     pub links: LinksConfig,
+    /// Chats' files and how long they are kept.
+    pub workspace: WorkspaceConfig,
+    /// What users upload.
+    pub uploads: UploadsConfig,
 }
 
 /// Listening, hosts, origins, limits (`[http]`).
@@ -156,6 +160,8 @@ pub struct SessionConfig {
     pub mode: SessionMode,
     /// Headers that may hold the chat id, the first one that is set wins.
     pub chat_id_headers: Vec<String>,
+    /// Whether a chat's files are closed to requests that name no user.
+    pub require_owner: bool,
 }
 
 impl Default for SessionConfig {
@@ -170,6 +176,7 @@ impl Default for SessionConfig {
             ]
             .map(str::to_owned)
             .to_vec(),
+            require_owner: false,
         }
     }
 }
@@ -261,6 +268,55 @@ impl Default for LinksConfig {
     fn default() -> Self {
         Self {
             epoch: 7 * 24 * 60 * 60,
+        }
+    }
+}
+
+/// Chats' files and how long they are kept (`[workspace]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkspaceConfig {
+    /// How long the files of a chat are kept after its last use, in seconds; 0 keeps them for ever.
+    pub retention: u64,
+}
+
+impl Default for WorkspaceConfig {
+    fn default() -> Self {
+        Self {
+            retention: 7 * 24 * 60 * 60,
+        }
+    }
+}
+
+impl WorkspaceConfig {
+    /// How long the files of a chat are kept after its last use; none for ever.
+    #[must_use]
+    pub fn retention(&self) -> Option<Duration> {
+        (self.retention > 0).then(|| Duration::from_secs(self.retention))
+    }
+}
+
+/// What users upload (`[uploads]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UploadsConfig {
+    /// The largest file, in bytes.
+    pub max_bytes: u64,
+    /// How much the files of one chat may take together, in bytes.
+    pub max_total_bytes: u64,
+    /// The largest file that `resources/read` returns, in bytes.
+    pub max_read_bytes: u64,
+    /// Whether a request that names no chat may read an upload by its URI, which names one; not in `strict` mode.
+    pub uri_without_chat: bool,
+}
+
+impl Default for UploadsConfig {
+    fn default() -> Self {
+        Self {
+            max_bytes: 100 << 20,
+            max_total_bytes: 1 << 30,
+            max_read_bytes: 10 << 20,
+            uri_without_chat: true,
         }
     }
 }

@@ -9,7 +9,12 @@ use foreword_store::{EditError, LoadError, StoreError};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::{render::RenderError, session::SessionError};
+use crate::{
+    links::LinkError,
+    render::RenderError,
+    session::SessionError,
+    workspace::{WorkspaceError, name::InvalidName, uploads::UploadError},
+};
 
 /// An answer of `application/problem+json` (RFC 9457).
 #[derive(Debug)]
@@ -166,6 +171,80 @@ impl From<RenderError> for ApiError {
     fn from(error: RenderError) -> Self {
         match error {
             RenderError::ProfileNotFound(error) => error.into(),
+        }
+    }
+}
+
+impl From<WorkspaceError> for ApiError {
+    fn from(error: WorkspaceError) -> Self {
+        let (status, code) = match &error {
+            WorkspaceError::Off => (StatusCode::NOT_FOUND, "no_workspace"),
+            WorkspaceError::BelongsToAnotherUser => {
+                (StatusCode::FORBIDDEN, "chat_belongs_to_another_user")
+            }
+            WorkspaceError::UserRequired => (StatusCode::FORBIDDEN, "user_required"),
+            WorkspaceError::InUse => (StatusCode::CONFLICT, "chat_in_use"),
+            WorkspaceError::Failed(cause) => return cause.into(),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<InvalidName> for ApiError {
+    fn from(error: InvalidName) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_file_name",
+            error.to_string(),
+        )
+    }
+}
+
+impl From<LinkError> for ApiError {
+    fn from(error: LinkError) -> Self {
+        let (status, code) = match error {
+            LinkError::InvalidChatId(_) => (StatusCode::BAD_REQUEST, "invalid_chat_id"),
+            LinkError::Expired => (StatusCode::FORBIDDEN, "link_expired"),
+            LinkError::Forged => (StatusCode::FORBIDDEN, "link_not_valid"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        let detail = error.to_string();
+        match error {
+            UploadError::FileTooLarge { max_bytes } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", detail)
+                    .with("max_bytes", max_bytes)
+            }
+            UploadError::TotalTooLarge {
+                needed,
+                max_total_bytes,
+            } => Self::new(StatusCode::PAYLOAD_TOO_LARGE, "uploads_too_large", detail)
+                .with("needed_bytes", needed)
+                .with("max_total_bytes", max_total_bytes),
+            UploadError::IsDirectory => Self::new(StatusCode::CONFLICT, "is_directory", detail),
+            UploadError::InsideFile => Self::new(StatusCode::CONFLICT, "inside_file", detail),
+            UploadError::NotFound => Self::new(StatusCode::NOT_FOUND, "file_not_found", detail),
+            UploadError::Failed(cause) => (&cause).into(),
+        }
+    }
+}
+
+impl From<&std::io::Error> for ApiError {
+    fn from(cause: &std::io::Error) -> Self {
+        match cause.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                tracing::error!(error = cause as &dyn std::error::Error, "The disk is full");
+                Self::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "storage_full",
+                    "there is no room for files right now; nothing was kept",
+                )
+            }
+            _ => Self::internal(cause),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What handlers take, with refusals that are problems of our own: bodies, queries, path values.
 
 mod body;
+mod chat;
 
 use axum::extract::{
     FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection,
@@ -10,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use body::{BodyMemory, Share, WholeBody};
+pub(crate) use chat::{ChatSession, FilePath, chat_segment};
 
 use crate::error::ApiError;
 

@@ -14,11 +14,13 @@ pub mod render;
 pub mod router;
 pub mod serve;
 pub mod session;
+pub mod workspace;
 
 mod api;
 mod extract;
 mod mcp;
 mod middleware;
+mod pages;
 
 pub use app::{App, AppParts};
 pub use config::ServerConfig;
@@ -26,3 +28,4 @@ pub use mcp::{StdioError, StdioSession, serve_stdio};
 pub use router::router;
 pub use serve::serve;
 pub use session::{ChatId, Session};
+pub use workspace::Workspaces;

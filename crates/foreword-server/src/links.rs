@@ -28,7 +28,7 @@ const SEPARATOR: char = '~';
 const RECOGNISED_EPOCHS: u64 = 8;
 
 /// What may stand in a path segment as it is.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
+pub(crate) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// Makes and checks links.
 #[derive(Clone)]
@@ -115,6 +115,21 @@ impl Links {
             file_base_url: format!("{base}/files/{segment}"),
             archive_url: format!("{base}/files/{segment}/archive"),
             preview_url: format!("{base}/preview/{segment}"),
+        }
+    }
+
+    /// Where the outputs are served under `segment`, which [`Links::read`] took, without a final slash.
+    #[must_use]
+    pub fn file_base_url(&self, segment: &str) -> String {
+        let (chat, signature) = match segment.split_once(SEPARATOR) {
+            Some((chat, signature)) => (chat, Some(signature)),
+            None => (segment, None),
+        };
+        let chat = utf8_percent_encode(chat, UNRESERVED);
+        let base = &self.base;
+        match signature {
+            Some(signature) => format!("{base}/files/{chat}{SEPARATOR}{signature}"),
+            None => format!("{base}/files/{chat}"),
         }
     }
 

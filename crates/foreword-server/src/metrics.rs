@@ -50,6 +50,8 @@ pub enum RenderOutcome {
 pub enum Tier {
     /// Tier 4: the instructions of the MCP handshake.
     Instructions,
+    /// Tier 5: uploads as MCP resources.
+    Resources,
     /// Tier 6: `GET /system-prompt`.
     SystemPrompt,
 }
@@ -180,6 +182,7 @@ impl Metrics {
     pub fn delivery(&self, tier: Tier) {
         let tier = match tier {
             Tier::Instructions => 4,
+            Tier::Resources => 5,
             Tier::SystemPrompt => 6,
         };
         self.inner

@@ -5,6 +5,7 @@
 pub(crate) mod access;
 mod hosts;
 mod observe;
+pub(crate) mod reader;
 
 use axum::{Router, middleware::from_fn_with_state};
 use http::{HeaderName, HeaderValue, Method, header};

@@ -4,6 +4,7 @@
 
 use axum::{
     Router,
+    extract::DefaultBodyLimit,
     middleware::from_fn_with_state,
     routing::{delete, get, post, put},
 };
@@ -11,7 +12,9 @@ use http::StatusCode;
 
 use crate::{
     api::{
-        docs, health, mcp_info, openapi,
+        docs,
+        files::{archive, chats, download, outputs, uploads},
+        health, mcp_info, openapi,
         prompts::{
             add_library_revision, compose, events, library, places, profiles, sections, texts,
             tools,
@@ -22,6 +25,7 @@ use crate::{
     error::ApiError,
     mcp,
     middleware::{self, access::Access},
+    pages::preview,
 };
 
 /// The whole service.
@@ -60,6 +64,7 @@ pub fn router(app: App) -> Router {
     let service = Router::new()
         .merge(prompts)
         .merge(delivery)
+        .merge(files(&app, &api, &admin))
         .merge(documentation(&open))
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed);
@@ -144,6 +149,40 @@ fn documentation(open: &Access) -> Router<App> {
         .route("/", open.on(get(docs::redirect_to_docs)))
         .route("/docs", open.on(get(docs::show_docs)))
         .route("/openapi.json", open.on(get(openapi::show_openapi)))
+}
+
+/// Uploads in, outputs out. Files pass in pieces, so nothing here reads a body whole or ends work after a time; a name that
+/// is also the name of a route is a file where the method says so.
+fn files(app: &App, api: &Access, admin: &Access) -> Router<App> {
+    let link = Access::link(app);
+    let streaming = api.streaming();
+    let changes = || {
+        put(uploads::put_upload)
+            .post(uploads::post_upload)
+            .delete(uploads::delete_upload)
+            .layer(DefaultBodyLimit::disable())
+    };
+    Router::new()
+        .route(
+            "/api/uploads/{chat_id}/list",
+            streaming.on(changes().get(uploads::list_uploads)),
+        )
+        .route(
+            "/api/uploads/{chat_id}/manifest",
+            streaming.on(changes().get(uploads::get_manifest)),
+        )
+        .route("/api/uploads/{chat_id}/{*path}", streaming.on(changes()))
+        .route(
+            "/api/outputs/{chat_id}",
+            link.on(get(outputs::list_outputs)),
+        )
+        .route(
+            "/files/{chat_id}/archive",
+            link.on(get(archive::get_archive)),
+        )
+        .route("/files/{chat_id}/{*path}", link.on(get(download::get_file)))
+        .route("/preview/{chat_id}", link.on(get(preview::show_preview)))
+        .route("/api/chats/{chat_id}", admin.on(delete(chats::delete_chat)))
 }
 
 async fn no_such_route() -> ApiError {

@@ -8,6 +8,7 @@ mod patience;
 use std::{error::Error, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
+use foreword_sandbox::stop_idle_sandboxes;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -21,7 +22,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::patience::Patience;
-use crate::{app::App, router::router};
+use crate::{app::App, router::router, workspace::keep_sweeping};
 
 /// How long running requests may take to finish once the server stops.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -32,17 +33,28 @@ const READ_BUFFER: usize = 64 << 10;
 /// How long to wait when the system has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
+/// How often it is looked for sandboxes that were idle too long.
+pub(crate) const IDLE_CHECK: Duration = Duration::from_secs(5);
+
 /// Accepts connections on `listener` until `shutdown` is cancelled, then lets running requests finish within [`GRACE`].
 ///
 /// [`App::stopping`] is cancelled in between, so that answers without an end do not use up the time.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
     let connections = Connections::new(&app);
+    let sweeping = keep_sweeping(app.workspaces().clone(), app.stopping().clone());
+    let sweeping = tokio::spawn(sweeping);
+    let stopping_idle = stop_idle_sandboxes(Arc::downgrade(app.sandboxes()), IDLE_CHECK);
+    let stopping_idle = tokio::spawn(stopping_idle);
     tokio::select! {
         () = connections.accept(listener) => {}
         () = shutdown.cancelled() => {}
     }
     app.stopping().cancel();
     connections.finish().await;
+    // What it is at is finished by the next start.
+    sweeping.abort();
+    stopping_idle.abort();
+    app.sandboxes().stop_all().await;
 }
 
 /// Everything that connections share.

@@ -1,7 +1,7 @@
 //! A session: whose chat a request belongs to.
 //!
 //! Inside, a [`ChatId`] is always valid and no value of a session holds a line break; [`SessionReader`] sees to that once,
-//! at the edge. Deliberately absent: the workspace and its owner.
+//! at the edge. Deliberately absent: whom a chat's files belong to (`workspace/`).
 
 mod chat_id;
 mod reader;
@@ -29,6 +29,17 @@ pub struct Session {
 }
 
 impl Session {
+    /// The same user in another chat, of which a URI spoke.
+    #[must_use]
+    pub(crate) fn in_chat(&self, chat_id: ChatId) -> Self {
+        Self {
+            shared: chat_id.is_channel() || chat_id == ChatId::default_chat(),
+            chat_id,
+            chat_id_given: true,
+            ..self.clone()
+        }
+    }
+
     /// The e-mail address that may stand in this chat's prompt and choose its skills: none in a shared chat, whose
     /// prompt others read too.
     #[must_use]

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use foreword_sandbox::{BackendName, Enforcement};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -121,7 +122,7 @@ fn examine(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
     ];
     findings.extend(settings(loaded, allow_unauthenticated));
     findings.push(address(config));
-    findings.push(sandbox(config));
+    findings.extend(sandbox(config));
     findings.extend(
         loaded
             .warnings
@@ -274,16 +275,46 @@ fn health(address: SocketAddr) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn sandbox(config: &Config) -> Finding {
-    match server::check_sandbox(config) {
-        Ok(()) => Finding::new(
-            "sandbox",
-            State::Note,
-            "none: this version has no sandbox tools yet",
-        ),
-        Err(failure) => Finding::new("sandbox", State::Bad, failure.to_string())
-            .cure("set `sandbox.backend` to `auto` or `none`"),
+/// Whether sandboxes work here, and which limits are kept by what.
+fn sandbox(config: &Config) -> Vec<Finding> {
+    if let Err(failure) = server::check_sandbox(config) {
+        return vec![
+            Finding::new("sandbox", State::Bad, failure.to_string())
+                .cure("set `sandbox.backend` to `auto` or `none`, or mend the setting"),
+        ];
     }
+    let state = foreword_sandbox::open(&config.sandbox).state();
+    if let Some(unavailable) = &state.unavailable
+        && config.sandbox.backend != BackendName::None
+    {
+        let named = config.sandbox.backend != BackendName::Auto;
+        let weight = if named { State::Bad } else { State::Note };
+        return vec![
+            Finding::new("sandbox", weight, unavailable.reason.clone()).cure(&unavailable.cure),
+        ];
+    }
+    let mut findings = vec![Finding::new(
+        "sandbox",
+        State::Good,
+        server::describe_sandboxes(config, &state),
+    )];
+    let limits = state.limits.iter().map(|limit| {
+        let (weight, words) = match &limit.enforcement {
+            Enforcement::Cgroup2 => (State::Good, "kept by control groups (v2)".to_owned()),
+            Enforcement::Cgroup1 => (State::Good, "kept by control groups (v1)".to_owned()),
+            Enforcement::Kernel => (State::Good, "kept by the kernel".to_owned()),
+            Enforcement::Sampled => (State::Good, "looked at each second".to_owned()),
+            Enforcement::EachProcess(why) => {
+                (State::Note, format!("kept for each process only: {why}"))
+            }
+            Enforcement::Missing(why) => (State::Note, format!("not kept: {why}")),
+        };
+        Finding::new("limit", weight, format!("{}: {words}", limit.setting))
+    });
+    findings.extend(limits);
+    let notes = state.notes.into_iter();
+    findings.extend(notes.map(|note| Finding::new("sandbox", State::Note, note)));
+    findings
 }
 
 /// Keys, the public URL, and what else the server says about its settings.

@@ -119,9 +119,9 @@ fn announce(
     let mcp = format!("{base}/mcp");
     let docs = format!("{base}/docs");
     let library = describe(config, snapshot);
-    let sandbox = "none: prompts only, this version has no sandbox tools yet";
+    let sandbox = server::describe_sandboxes(config, &app.sandboxes().state());
     if config.log.format == LogFormat::Json {
-        tracing::info!(%listening, %mcp, %docs, %library, sandbox, "Listening on {listening}");
+        tracing::info!(%listening, %mcp, %docs, %library, %sandbox, "Listening on {listening}");
         for warning in warnings {
             tracing::warn!("{warning}");
         }
@@ -132,7 +132,7 @@ fn announce(
         ("mcp", mcp),
         ("docs", docs),
         ("library", library),
-        ("sandbox", sandbox.to_owned()),
+        ("sandbox", sandbox),
     ];
     let strong = terminal::STRONG;
     let mut lines = vec![format!(

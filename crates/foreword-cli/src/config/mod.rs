@@ -28,7 +28,10 @@ use std::{
 use foreword_sandbox::SandboxConfig;
 use foreword_server::{
     ServerConfig,
-    config::{DeliveryConfig, HttpConfig, LinksConfig, RenderConfig, SessionConfig},
+    config::{
+        DeliveryConfig, HttpConfig, LinksConfig, RenderConfig, SessionConfig, UploadsConfig,
+        WorkspaceConfig,
+    },
 };
 use foreword_store::StoreConfig;
 use schemars::JsonSchema;
@@ -44,7 +47,7 @@ use crate::failure::{Exit, Failure};
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "foreword.toml")]
 pub(crate) struct Config {
-    /// Where the library, its history and the link key are kept; made on first use.
+    /// Where the library, its history, the link key and the chats' files are kept; made on first use.
     pub(crate) data_dir: PathBuf,
     /// The one source of every URL that a browser sees; may have a path. Derived from the listening address if unset.
     pub(crate) public_base_url: Option<String>,
@@ -62,6 +65,10 @@ pub(crate) struct Config {
     pub(crate) delivery: DeliveryConfig,
     /// Capability links.
     pub(crate) links: LinksConfig,
+    /// Chats' files and how long they are kept.
+    pub(crate) workspace: WorkspaceConfig,
+    /// What users upload.
+    pub(crate) uploads: UploadsConfig,
     /// Where commands run.
     pub(crate) sandbox: SandboxConfig,
     /// What is logged, and how.
@@ -78,6 +85,8 @@ impl Default for Config {
             render,
             delivery,
             links,
+            workspace,
+            uploads,
         } = ServerConfig::default();
         Self {
             data_dir: PathBuf::from("./data"),
@@ -89,6 +98,8 @@ impl Default for Config {
             render,
             delivery,
             links,
+            workspace,
+            uploads,
             sandbox: SandboxConfig::default(),
             log: LogConfig::default(),
         }
@@ -106,6 +117,8 @@ impl Config {
             render: self.render.clone(),
             delivery: self.delivery.clone(),
             links: self.links.clone(),
+            workspace: self.workspace.clone(),
+            uploads: self.uploads.clone(),
         }
     }
 }

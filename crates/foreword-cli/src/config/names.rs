@@ -39,7 +39,7 @@ pub(crate) const NOT_YET: &[(&str, &str)] = &[
     ("MCP_TOKENS_API_KEY", NO_SKILLS),
 ];
 
-const NO_SANDBOX: &str = "this version has no sandbox tools yet";
+const NO_SANDBOX: &str = "sandboxes have settings of their own, under `[sandbox]`";
 const NO_SKILLS: &str = "this version has no skills yet";
 
 /// A documented variable besides the full name.

@@ -91,6 +91,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth.keys.key", "\"replace-me-3\""),
     ("auth.keys.role", "\"api\""),
     ("auth.keys.instructions", "\"brief\""),
+    ("sandbox.rootfs", "\"/srv/workspace-rootfs\""),
 ];
 
 /// A setting with its meaning, its default or an example, and the words that may stand there.

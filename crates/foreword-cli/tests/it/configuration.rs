@@ -123,7 +123,7 @@ x = 1
         error: foreword.toml:13:1: unknown key `auth.keys[0].rol`; did you mean `role`?
         error: foreword.toml:14:12: could not read `nowhere`: No such file or directory (os error 2)
         error: foreword.toml:18:8: `auth.keys[1].role` has to be `api` or `admin`, not the number `7`
-        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, sandbox, log
+        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, workspace, uploads, sandbox, log
         hint: `foreword config --reference` lists every setting
     "#]].assert_eq(&place.run(&["config"]).to_string());
 }
@@ -160,11 +160,11 @@ fn mistakes_of_the_environment_name_the_variable() {
         --- stderr
         error: environment FOREWORD_ADMIN_KEY_FILE: could not read `nowhere`: No such file or directory (os error 2)
         error: environment SINGLE_USER_MODE: has to be `true` or `false`, not `maybe`
+        error: environment FOREWORD_SESSION__REQUIRE_OWNER: has to be `true` or `false`, not `1`
         error: environment FOREWORD_RENDER__TTL: has to be a whole number, at least 0, not `soon`
         error: environment FOREWORD_SANDBOX__BACKEND: has to be `auto`, `namespace`, `docker` or `none`, not `dokcer`; did you mean `docker`?
         error: environment FOREWORD_AUTH__KEYS: no such setting; a list of tables can only be given in `foreword.toml`
         error: environment FOREWORD_HTTP__LISTN: no such setting; did you mean `FOREWORD_HTTP__LISTEN`?
-        error: environment FOREWORD_SESSION__REQUIRE_OWNER: no such setting
         hint: `foreword config --reference` lists every setting
     "#]].assert_eq(&place.run(&["config"]).to_string());
 }
@@ -182,7 +182,7 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     expect![[r#"
         warning: `MCP_API_KEY` has no effect, because `FOREWORD_API_KEY` is set too
         warning: no such setting, so without effect: `FOREWORD_PORT`, `FOREWORD_SERVICE_HOST` (`foreword config --reference` lists the names)
-        warning: this version has no sandbox tools yet, so without effect: `COMMAND_TIMEOUT`, `DOCKER_IMAGE`
+        warning: sandboxes have settings of their own, under `[sandbox]`, so without effect: `COMMAND_TIMEOUT`, `DOCKER_IMAGE`
         warning: this version has no skills yet, so without effect: `MCP_TOKENS_URL`
     "#]].assert_eq(&place.run(&["config"]).stderr);
 }
@@ -302,6 +302,7 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
     match (path, kind.as_str().unwrap()) {
         ("http.listen", _) => ("\"127.0.0.1:9999\"".to_owned(), json!("127.0.0.1:9999")),
         (_, "integer") => ("4321".to_owned(), json!(4321)),
+        ("uploads.uri_without_chat", _) => ("false".to_owned(), json!(false)),
         (_, "boolean") => ("true".to_owned(), json!(true)),
         ("auth.api_keys" | "auth.admin_keys", _) => ("[\"abc\"]".to_owned(), json!(["[redacted]"])),
         (_, "array") => ("[\"abc\"]".to_owned(), json!(["abc"])),

@@ -21,3 +21,4 @@ mod signals;
 mod stdio;
 mod support;
 mod traces;
+mod workspace;

@@ -32,7 +32,7 @@ fn with_nothing_configured_it_serves_and_says_how() {
           mcp        http://[ADDRESS]/mcp
           docs       http://[ADDRESS]/docs
           library    built in, 5 profiles; the first edit, or `foreword init`, writes ./data/system_prompts.yaml
-          sandbox    none: prompts only, this version has no sandbox tools yet
+          sandbox    namespace: no network, 2048 MiB of memory and 512 processes each, 64 at a time
           warning    no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
           warning    `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server"#]].assert_eq(&server.printed());
     let (status, prompt) = get(&server.url("/system-prompt"));
@@ -135,11 +135,9 @@ fn a_port_in_use_is_said_so() {
 
 #[test]
 fn a_sandbox_that_this_version_does_not_have_is_refused() {
-    for backend in ["namespace", "docker"] {
-        let ran = Place::new().run(&["--listen", "127.0.0.1:0", "--sandbox", backend]);
-        assert_eq!(ran.code, Some(2), "{ran}");
-        assert!(ran.stderr.contains("has no sandboxes yet"), "{ran}");
-    }
+    let ran = Place::new().run(&["--listen", "127.0.0.1:0", "--sandbox", "docker"]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+    assert!(ran.stderr.contains("no Docker backend yet"), "{ran}");
     let mut server = Place::new().serve(&["--sandbox", "none"]);
     server.wait_for_line("sandbox ");
 }
@@ -266,7 +264,14 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         note   keys           no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`
         note   url            `public_base_url` is not set, so links in prompts open on this machine only; set `FOREWORD_PUBLIC_BASE_URL` to the address under which browsers reach the server
         ok     address        `[ADDRESS]` is free
-        note   sandbox        none: this version has no sandbox tools yet
+        ok     sandbox        namespace: no network, 2048 MiB of memory and 512 processes each, 64 at a time
+        ok     limit          memory_bytes: kept by control groups (v1)
+        ok     limit          cpu_percent: kept by control groups (v1)
+        ok     limit          max_processes: kept by control groups (v1)
+        ok     limit          max_open_files: kept by the kernel
+        ok     limit          tmp_bytes: kept by the kernel
+        ok     limit          workspace_quota_bytes: looked at each second
+        ok     limit          min_free_bytes: looked at each second
     "#]].assert_eq(&ran.replace(&free, "[ADDRESS]"));
     assert!(!place.path("data").exists(), "looking made something");
 
@@ -286,7 +291,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     links          a link key will be made on first use
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
         error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
-        error  sandbox        `sandbox.backend` is `docker`, but this version has no sandboxes yet; set `sandbox.backend` to `auto` or `none`
+        error  sandbox        `sandbox.backend` is `docker`, but this version has no Docker backend yet; set `sandbox.backend` to `auto` or `none`, or mend the setting
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
 

@@ -77,7 +77,56 @@ const PROBES: &[Probe] = &[
     probe("render.cache_bytes", render_cache_bytes, "kept", "not kept"),
     probe("delivery.instructions", instructions, "full", "hint"),
     probe("links.epoch", links_epoch, "stay", "change"),
-    probe("sandbox.backend", sandbox_backend, "note", "error"),
+    probe("session.require_owner", require_owner, "done", "refused"),
+    probe("workspace.retention", retention, "kept", "deleted"),
+    probe("uploads.max_bytes", upload_bytes, "201", "413"),
+    probe("uploads.max_total_bytes", upload_total, "201", "413"),
+    probe("uploads.max_read_bytes", upload_read, "read", "error"),
+    probe("uploads.uri_without_chat", upload_uri, "read", "error"),
+    probe("sandbox.backend", sandbox_backend, "ok", "error"),
+    probe("sandbox.rootfs", sandbox_rootfs, "ok", "error"),
+    probe(
+        "sandbox.network",
+        network,
+        "no network",
+        "the host's network",
+    ),
+    probe(
+        "sandbox.idle_timeout_seconds",
+        idle_timeout,
+        "10 minutes",
+        "7 minutes",
+    ),
+    probe(
+        "sandbox.command_timeout_max_seconds",
+        command_timeout,
+        "600 s",
+        "77 s",
+    ),
+    probe("sandbox.memory_bytes", memory, "2 GiB", "1 GiB"),
+    probe(
+        "sandbox.cpu_percent",
+        cpu,
+        "one processor",
+        "50 % of a processor",
+    ),
+    probe(
+        "sandbox.max_processes",
+        processes,
+        "512 processes",
+        "99 processes",
+    ),
+    probe("sandbox.max_open_files", open_files, "4096", "77"),
+    probe("sandbox.tmp_bytes", tmp, "1024 MiB", "3 MiB"),
+    probe("sandbox.workspace_quota_bytes", quota, "10 GiB", "5 GiB"),
+    probe(
+        "sandbox.max_running",
+        max_running,
+        "64 at a time",
+        "3 at a time",
+    ),
+    probe("sandbox.min_free_bytes", min_free, "goes on", "ended"),
+    probe("sandbox.host_uid", host_uid, "64000", "64777"),
     probe("log.level", log_level, "silent", "says each answer"),
     probe("log.format", log_format, "text", "JSON"),
 ];
@@ -105,6 +154,7 @@ struct Servers {
     keyed: Running,
     linked: Running,
     crowded: Running,
+    boxed: Running,
 }
 
 struct Running {
@@ -122,6 +172,8 @@ http.mcp_max_body = 3000
 http.library_max_body = 5000
 delivery.instructions = "hint"
 render.ttl = 0
+session.require_owner = true
+uploads.max_bytes = 10
 log.level = "debug"
 "#;
 
@@ -129,12 +181,14 @@ const STRICT: &str = r#"
 http.timeout_seconds = 2
 session.mode = "strict"
 session.chat_id_headers = ["X-My-Chat"]
+uploads.max_total_bytes = 10
 library.poll_seconds = 3600
 render.cache_bytes = 0
 log.format = "json"
 "#;
 
 const KEYED: &str = r#"
+uploads.max_read_bytes = 10
 auth.api_keys = ["the-api-key-of-this-test"]
 auth.admin_keys = ["the-admin-key-of-this-test"]
 [[auth.keys]]
@@ -148,6 +202,23 @@ const LINKED: &str = r#"
 auth.api_keys = ["the-api-key-of-this-test"]
 http.body_memory = 1
 links.epoch = 1
+uploads.uri_without_chat = false
+"#;
+
+const BOXED: &str = r#"
+auth.api_keys = ["the-api-key-of-this-test"]
+sandbox.network = "host"
+sandbox.idle_timeout_seconds = 420
+sandbox.command_timeout_max_seconds = 77
+sandbox.memory_bytes = 1073741824
+sandbox.cpu_percent = 50
+sandbox.max_processes = 99
+sandbox.max_open_files = 77
+sandbox.tmp_bytes = 3145728
+sandbox.workspace_quota_bytes = 5368709120
+sandbox.max_running = 3
+sandbox.min_free_bytes = 1000000000000000
+sandbox.host_uid = 64777
 "#;
 
 const CROWDED: &str = "http.max_connections = 1\n";
@@ -170,6 +241,7 @@ impl Servers {
             keyed: Running::with(KEYED),
             linked: Running::with(LINKED),
             crowded: Running::with(CROWDED),
+            boxed: Running::with(BOXED),
         }
     }
 }
@@ -505,6 +577,249 @@ fn sandbox_backend(_servers: &mut Servers) -> (String, String) {
         sandbox.unwrap()["state"].as_str().unwrap().to_owned()
     };
     (state(""), state("sandbox.backend = \"docker\"\n"))
+}
+
+fn require_owner(servers: &mut Servers) -> (String, String) {
+    let told = |running: &Running| {
+        let said = printed(running, "echo done");
+        if said == "done" { "done" } else { "refused" }.to_owned()
+    };
+    (told(&servers.by_default), told(&servers.limited))
+}
+
+/// A chat that was last used a day before the server started.
+fn retention(_servers: &mut Servers) -> (String, String) {
+    let left = |setting: &str| {
+        let place = Place::new();
+        place.write("foreword.toml", setting);
+        let mut running = Running {
+            server: place.serve(&[]),
+            place,
+        };
+        assert_eq!(printed(&running, "echo used"), "used");
+        let chat = running.place.path("data/workspaces/probe");
+        running.server.signal(rustix::process::Signal::TERM);
+        running.server.wait();
+        let day = std::time::SystemTime::now() - Duration::from_hours(24);
+        let used = fs::File::options()
+            .write(true)
+            .open(chat.join("used"))
+            .unwrap();
+        used.set_modified(day).unwrap();
+        let _server = running.place.serve(&[]);
+        if setting.is_empty() {
+            // Long after the first look, which happens at the start.
+            std::thread::sleep(Duration::from_millis(500));
+            assert!(chat.exists());
+            return "kept".to_owned();
+        }
+        eventually("the chat is deleted", PATIENCE, || {
+            (!chat.exists()).then_some(())
+        });
+        "deleted".to_owned()
+    };
+    (left(""), left("workspace.retention = 3600\n"))
+}
+
+/// Puts twenty bytes into the chat `uploads`.
+fn upload(running: &Running) -> String {
+    let request = Client::new().put(running.server.url("/api/uploads/uploads/text.txt"));
+    let request = request.header("authorization", format!("Bearer {API_KEY}"));
+    status(
+        request
+            .header("x-user-email", "ann@example.com")
+            .body("x".repeat(20)),
+    )
+}
+
+fn upload_bytes(servers: &mut Servers) -> (String, String) {
+    (upload(&servers.by_default), upload(&servers.limited))
+}
+
+fn upload_total(servers: &mut Servers) -> (String, String) {
+    let first = upload(&servers.by_default).replace("200", "201");
+    (first, upload(&servers.strict))
+}
+
+/// Reads what was uploaded, by a request that names the chat or none.
+fn read_upload(running: &Running, names_chat: bool) -> String {
+    upload(running);
+    let read = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "resources/read",
+        "params": { "uri": "file://uploads/uploads/text.txt" },
+    });
+    let mut request = running
+        .post("/mcp")
+        .header("authorization", format!("Bearer {API_KEY}"));
+    if names_chat {
+        request = request.header("x-chat-id", "uploads");
+    }
+    let answer: serde_json::Value = request.json(&read).send().unwrap().json().unwrap();
+    if answer["result"]["contents"].is_array() {
+        "read"
+    } else {
+        "error"
+    }
+    .to_owned()
+}
+
+fn upload_read(servers: &mut Servers) -> (String, String) {
+    (
+        read_upload(&servers.by_default, true),
+        read_upload(&servers.keyed, true),
+    )
+}
+
+fn upload_uri(servers: &mut Servers) -> (String, String) {
+    (
+        read_upload(&servers.by_default, false),
+        read_upload(&servers.linked, false),
+    )
+}
+
+fn sandbox_rootfs(_servers: &mut Servers) -> (String, String) {
+    let state = |rootfs: &str| {
+        let place = Place::new();
+        place.write(
+            "foreword.toml",
+            &format!("sandbox.backend = \"namespace\"\n{rootfs}"),
+        );
+        let findings = place.run(&["doctor", "--json"]).json();
+        let findings = findings["findings"].as_array().unwrap();
+        let sandbox = findings.iter().find(|finding| finding["what"] == "sandbox");
+        sandbox.unwrap()["state"].as_str().unwrap().to_owned()
+    };
+    (state(""), state("sandbox.rootfs = \"/does/not/exist\"\n"))
+}
+
+/// What a command prints in the workspace of a server.
+fn printed(running: &Running, command: &str) -> String {
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "bash_tool", "arguments": { "command": command } },
+    });
+    let request = running.post("/mcp").header("x-chat-id", "probe");
+    let request = request.header("authorization", format!("Bearer {API_KEY}"));
+    let answer: serde_json::Value = request.json(&call).send().unwrap().json().unwrap();
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{answer}"))
+        .to_owned()
+}
+
+/// Which of two words the guide of a server has.
+fn in_guide(servers: &mut Servers, by_default: &str, otherwise: &str) -> (String, String) {
+    let said = |running: &Running| {
+        let guide = printed(running, "cat README.md");
+        let words = [by_default, otherwise]
+            .into_iter()
+            .filter(|word| guide.contains(word));
+        words.collect::<Vec<_>>().join(" and ")
+    };
+    (said(&servers.by_default), said(&servers.boxed))
+}
+
+fn network(servers: &mut Servers) -> (String, String) {
+    let mut said = |running: fn(&mut Servers) -> &mut Running| {
+        let line = running(servers).server.printed();
+        let networks = ["no network", "the host's network"].into_iter();
+        networks
+            .filter(|word| line.contains(word))
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
+    (
+        said(|servers| &mut servers.by_default),
+        said(|servers| &mut servers.boxed),
+    )
+}
+
+fn idle_timeout(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "10 minutes", "7 minutes")
+}
+
+fn command_timeout(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "600 s", "77 s")
+}
+
+fn memory(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "2 GiB", "1 GiB")
+}
+
+fn cpu(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "one processor", "50 % of a processor")
+}
+
+fn processes(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "512 processes", "99 processes")
+}
+
+fn quota(servers: &mut Servers) -> (String, String) {
+    in_guide(servers, "10 GiB", "5 GiB")
+}
+
+fn open_files(servers: &mut Servers) -> (String, String) {
+    let limit = |running: &Running| printed(running, "ulimit -n");
+    (limit(&servers.by_default), limit(&servers.boxed))
+}
+
+fn tmp(servers: &mut Servers) -> (String, String) {
+    let size = |running: &Running| {
+        let kibibytes = printed(running, "df -k --output=size /tmp | tail -1");
+        format!("{} MiB", kibibytes.trim().parse::<u64>().unwrap() >> 10)
+    };
+    (size(&servers.by_default), size(&servers.boxed))
+}
+
+fn max_running(servers: &mut Servers) -> (String, String) {
+    let mut said = |running: fn(&mut Servers) -> &mut Running| {
+        let line = running(servers).server.printed();
+        let numbers = ["64 at a time", "3 at a time"].into_iter();
+        numbers
+            .filter(|word| line.contains(word))
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
+    (
+        said(|servers| &mut servers.by_default),
+        said(|servers| &mut servers.boxed),
+    )
+}
+
+/// A disk that is never free enough ends what writes to it.
+fn min_free(servers: &mut Servers) -> (String, String) {
+    let written = |running: &Running| {
+        let said = printed(
+            running,
+            "for i in $(seq 40); do head -c 65536 /dev/zero >> grown; sleep 0.1; done",
+        );
+        if said.contains("[ended: the disk is full") {
+            "ended"
+        } else {
+            "goes on"
+        }
+        .to_owned()
+    };
+    (written(&servers.by_default), written(&servers.boxed))
+}
+
+/// Whose the files are on the host, where the server is root; else they are its own.
+fn host_uid(servers: &mut Servers) -> (String, String) {
+    use std::os::unix::fs::MetadataExt;
+    let owner = |running: &Running, data: &str| {
+        printed(running, "touch mine");
+        let home = running.place.path(data).join("workspaces/probe/home/mine");
+        fs::metadata(home).unwrap().uid()
+    };
+    let owners = (
+        owner(&servers.by_default, "data"),
+        owner(&servers.boxed, "data"),
+    );
+    if rustix::process::geteuid().is_root() {
+        return (owners.0.to_string(), owners.1.to_string());
+    }
+    assert_eq!(owners.0, owners.1);
+    ("64000".to_owned(), "64777".to_owned())
 }
 
 fn log_level(servers: &mut Servers) -> (String, String) {

@@ -40,9 +40,29 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
             errors: errors.into_iter().map(Into::into).collect(),
         },
     };
+    let mut components = vec![library];
+    if app.surroundings().has_workspace() {
+        let unavailable = app.sandboxes().state().unavailable;
+        components.push(Component {
+            name: "sandbox",
+            status: match &unavailable {
+                None => ComponentStatus::Ok,
+                Some(_) => ComponentStatus::Degraded,
+            },
+            errors: unavailable
+                .into_iter()
+                .map(|unavailable| FaultItem::new("", unavailable.to_string()))
+                .collect(),
+        });
+    }
+    let all_well = |component: &Component| matches!(component.status, ComponentStatus::Ok);
     Json(Readiness {
-        status: library.status,
-        components: app.keys().caller(&headers).is_ok().then(|| vec![library]),
+        status: if components.iter().all(all_well) {
+            ComponentStatus::Ok
+        } else {
+            ComponentStatus::Degraded
+        },
+        components: app.keys().caller(&headers).is_ok().then_some(components),
     })
 }
 

@@ -5,11 +5,7 @@ use http::HeaderName;
 use rmcp::model::ProtocolVersion;
 use serde::Serialize;
 
-use crate::{
-    api::openapi::KeyProblems,
-    app::App,
-    mcp::{instructions::STATIC_INSTRUCTIONS, tools},
-};
+use crate::{api::openapi::KeyProblems, app::App, mcp::tools};
 
 /// A description of the MCP endpoint.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -51,13 +47,13 @@ pub(crate) async fn get_mcp_info(State(app): State<App>) -> Json<McpInfo> {
         version: env!("CARGO_PKG_VERSION"),
         url: format!("{}/mcp", app.links().public_base_url()),
         protocol_versions: versions.map(ProtocolVersion::as_str).collect(),
-        instructions: STATIC_INSTRUCTIONS,
+        instructions: app.surroundings().static_instructions(),
         headers: app
             .sessions()
             .headers()
             .map(HeaderName::to_string)
             .collect(),
-        tools: tools::all()
+        tools: tools::all(app.surroundings())
             .iter()
             .map(|tool| ToolInfo {
                 name: &tool.name,

@@ -1,6 +1,7 @@
 //! HTTP shapes: decode, call one operation, encode.
 
 pub(crate) mod docs;
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod mcp_info;
 pub(crate) mod openapi;

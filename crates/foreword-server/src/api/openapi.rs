@@ -19,11 +19,13 @@ use utoipa::{
 };
 
 use super::{
-    docs, health, mcp_info,
+    docs,
+    files::{archive, chats, download, outputs, uploads},
+    health, mcp_info,
     prompts::{compose, events, library, places, profiles, sections, texts, tools},
     render_cache, system_prompt,
 };
-use crate::{config::Form, error::FaultItem, mcp};
+use crate::{config::Form, error::FaultItem, mcp, pages::preview};
 
 /// Shows the OpenAPI document.
 #[utoipa::path(
@@ -66,6 +68,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         library::get_status, library::export_library, library::import_library, library::undo_edit,
         events::follow_changes,
         system_prompt::get_system_prompt, mcp::endpoint::deliver, mcp_info::get_mcp_info, render_cache::delete_render_cache,
+        uploads::put_upload, uploads::post_upload, uploads::delete_upload,
+        uploads::list_uploads, uploads::get_manifest,
+        outputs::list_outputs, download::get_file, archive::get_archive, preview::show_preview, chats::delete_chat,
         health::health, health::readyz, health::show_metrics,
         show_openapi, docs::show_docs,
     ),
@@ -73,6 +78,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
         (name = "delivery", description = "The prompt of a session, over HTTP and MCP"),
+        (name = "files", description = "The files of a chat: uploads in, outputs out"),
         (name = "system", description = "Whether the server lives and serves"),
         (name = "documentation", description = "This document, to read and to generate from"),
     ),
@@ -465,6 +471,24 @@ pub(crate) struct PreviewProblems;
 impl IntoResponses for PreviewProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&["400", "401", "404", "413", "415", "422"])
+    }
+}
+
+/// How requests for files are refused.
+pub(crate) struct FileProblems;
+
+impl IntoResponses for FileProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["400", "401", "403", "404", "409"])
+    }
+}
+
+/// How uploads are refused.
+pub(crate) struct UploadProblems;
+
+impl IntoResponses for UploadProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&["400", "401", "403", "404", "409", "413", "415"])
     }
 }
 

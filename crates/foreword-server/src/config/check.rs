@@ -209,6 +209,9 @@ impl ServerConfig {
             ("http.timeout_seconds", self.http.timeout_seconds),
             ("http.max_connections", self.http.max_connections as u64),
             ("links.epoch", self.links.epoch),
+            ("uploads.max_bytes", self.uploads.max_bytes),
+            ("uploads.max_total_bytes", self.uploads.max_total_bytes),
+            ("uploads.max_read_bytes", self.uploads.max_read_bytes),
         ];
         match at_least_one.into_iter().find(|(_, value)| *value == 0) {
             None => Ok(()),

@@ -9,13 +9,14 @@ use http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
-        CustomRequest, CustomResult, DiscoverResult, ErrorCode, Implementation,
-        InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerCapabilities,
-        ServerConfig, Tool,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+        CompleteResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+        Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
-    service::RequestContext,
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ use crate::{
     session::{SessionError, SessionRequest, SessionSources},
 };
 
-use super::{instructions::nobodys_session, stdio::StdioSession, tools};
+use super::{instructions::nobodys_session, resources, stdio::StdioSession, tools, work};
 
 /// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
 const TOOLS_TTL_MS: u64 = 60_000;
@@ -117,6 +118,31 @@ impl Handler {
         Ok(prompt.text())
     }
 
+    /// What the tool says. What goes wrong is for the model to read.
+    async fn work(
+        &self,
+        tool: &'static Tool,
+        arguments: Option<JsonObject>,
+        session: SessionRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        if tool.name != tools::READ_ME {
+            return match session.require() {
+                Ok(session) => {
+                    Box::pin(work::call(
+                        &self.app, &session, &tool.name, arguments, context,
+                    ))
+                    .await
+                }
+                Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            };
+        }
+        match self.read_me(arguments, session).await {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Err(failure) => CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
+        }
+    }
+
     /// Whose session it is; what `_meta` says counts where path and headers are silent.
     fn session(
         &self,
@@ -142,8 +168,9 @@ impl Handler {
 impl ServerHandler for Handler {
     /// Static and cheap: it is asked for with every request. The instructions are put in where a session is known.
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(server_info())
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        resources::declare(&self.app, &mut capabilities);
+        ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
     async fn initialize(
@@ -152,6 +179,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
+        if matches!(self.source, Source::Http) {
+            resources::without_changes(&mut result.capabilities);
+        }
         context.peer.set_peer_info(request);
         result.instructions = Some(self.instructions(&context).await?);
         Ok(result)
@@ -179,7 +209,8 @@ impl ServerHandler for Handler {
         }
         let session = self.session(&context);
         session.map_err(|error| refuse(&context, &error))?;
-        let mut result = ListToolsResult::with_all_items(tools::all().to_vec());
+        let tools = tools::all(self.app.surroundings());
+        let mut result = ListToolsResult::with_all_items(tools.to_vec());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
             result.cache_scope = Some(CacheScope::Public);
@@ -188,7 +219,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name).cloned()
+        tools::find(name, self.app.surroundings()).cloned()
     }
 
     async fn call_tool(
@@ -196,31 +227,89 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if tools::find(&request.name).is_none() {
+        let Some(tool) = tools::find(&request.name, self.app.surroundings()) else {
             let message = format!(
                 "unknown tool `{}`; `tools/list` names those that exist",
                 request.name
             );
             return Err(ErrorData::invalid_params(message, None));
-        }
+        };
         let session = self.session(&context);
         let session = session.map_err(|error| refuse(&context, &error))?;
         let started = Instant::now();
-        let (result, outcome) = match self.read_me(request.arguments, session).await {
-            Ok(text) => (
-                CallToolResult::success(vec![ContentBlock::text(text)]),
-                ToolOutcome::Success,
-            ),
-            Err(failure) => (
-                CallToolResult::error(vec![ContentBlock::text(failure.to_string())]),
-                ToolOutcome::Error,
-            ),
+        let result = self.work(tool, request.arguments, session, &context).await;
+        let outcome = if result.is_error == Some(true) {
+            ToolOutcome::Error
+        } else {
+            ToolOutcome::Success
         };
         let seconds = started.elapsed().as_secs_f64();
-        self.app
-            .metrics()
-            .tool_call(tools::READ_ME, outcome, seconds);
+        self.app.metrics().tool_call(&tool.name, outcome, seconds);
         Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        resources::list(&self.app, &session, request).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        resources::templates(&self.app)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let session = self.session(&context);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        let result = resources::read(&self.app, session.as_given(), &request.uri).await?;
+        Ok(result.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        resources::complete(&self.app, &session, &request).await
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        resources::subscription(&self.app)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let context = subscription.request_context();
+        let session = self.session(context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(context, &error))?;
+        resources::listen(&self.app, &session, &subscription).await;
+        Ok(())
+    }
+
+    /// A client of an older revision on stdio hears of changes without asking.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if let Source::Stdio(session) = &self.source {
+            let session = session.read(self.app.sessions(), &RequestMetaObject::default());
+            if let Ok(session) = session.and_then(SessionRequest::require) {
+                resources::tell(self.app.clone(), session, context.peer);
+            }
+        }
     }
 
     /// A method that exists ends up here too, if its parameters could not be read.
@@ -241,7 +330,7 @@ impl ServerHandler for Handler {
 }
 
 /// The methods of the protocol that have parameters which can be wrong here.
-const KNOWN_METHODS: [&str; 9] = [
+const KNOWN_METHODS: [&str; 11] = [
     "initialize",
     "server/discover",
     "ping",
@@ -250,6 +339,8 @@ const KNOWN_METHODS: [&str; 9] = [
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "completion/complete",
+    "subscriptions/listen",
     "prompts/list",
 ];
 

@@ -1,15 +1,9 @@
-//! Tier 3, and which form of the prompt tier 4 delivers.
+//! Which form of the prompt tier 4 delivers.
 
 use crate::{
     config::Form,
     session::{ChatId, Session},
 };
-
-/// Tier 3: one line that holds for every session. It stands where no session can be had: in the server card and in
-/// `GET /mcp-info`; the `hint` form begins with it.
-pub(crate) const STATIC_INSTRUCTIONS: &str = "Foreword keeps the instructions for this session. If you do not see them, \
-                                              or have lost track of them, call the tool `read_me`: it returns them in \
-                                              full.";
 
 /// The form that a query asks for under `name`; none where it does not ask.
 pub(crate) fn form_in_query(query: Option<&str>, name: &str) -> Result<Option<Form>, UnknownForm> {

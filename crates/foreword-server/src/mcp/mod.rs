@@ -5,13 +5,16 @@
 //! as MCP prompts, a primitive that users pick and that knows no system role.
 
 mod accept;
+mod arguments;
 mod batch;
 pub(crate) mod endpoint;
 mod handler;
 pub(crate) mod instructions;
 mod message;
+mod resources;
 mod stdio;
 pub(crate) mod tools;
+mod work;
 
 pub(crate) use endpoint::Endpoint;
 pub use stdio::{StdioError, StdioSession, serve_stdio};

@@ -1,15 +1,21 @@
 //! MCP over stdin and stdout: the same handler, for one session that the command line names.
 
+use std::sync::Arc;
+
+use foreword_sandbox::stop_idle_sandboxes;
 use rmcp::{
     model::RequestMetaObject,
     service::{ServerInitializeError, serve_server_with_ct},
 };
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::App,
+    serve::IDLE_CHECK,
     session::{SessionError, SessionReader, SessionRequest, SessionSources},
+    workspace::keep_sweeping,
 };
 
 use super::handler::Handler;
@@ -75,8 +81,14 @@ pub async fn serve_stdio(
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), StdioError> {
     let stopping = app.stopping().clone();
+    let sweeping = keep_sweeping(app.workspaces().clone(), stopping.clone());
+    let sweeping = AbortOnDropHandle::new(tokio::spawn(sweeping));
+    let sandboxes = Arc::clone(app.sandboxes());
+    let idle = stop_idle_sandboxes(Arc::downgrade(&sandboxes), IDLE_CHECK);
+    let idle = AbortOnDropHandle::new(tokio::spawn(idle));
     let handler = Handler::for_stdio(app, session);
-    match serve_server_with_ct(handler, (input, output), stopping).await {
+    let served = serve_server_with_ct(handler, (input, output), stopping).await;
+    let ended = match served {
         Ok(client) => {
             // How it ended is nobody's business any more.
             let _ = client.waiting().await;
@@ -92,5 +104,8 @@ pub async fn serve_stdio(
             Err(StdioError::Unanswered(error.error))
         }
         Err(_) => Err(StdioError::NoHandshake),
-    }
+    };
+    drop((sweeping, idle));
+    sandboxes.stop_all().await;
+    ended
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::{MatchedPath, Request, State},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::MethodRouter,
@@ -14,18 +14,43 @@ use tracing::Span;
 
 use crate::{
     app::App,
+    auth::Caller,
     config::Role,
     error::ApiError,
     extract::{Share, WholeBody},
+    pages::preview,
 };
+
+use super::reader::Reader;
 
 /// What a route asks; every route in `router.rs` names one.
 #[derive(Clone)]
 pub(crate) struct Access {
     app: App,
-    role: Option<Role>,
+    opens: Opens,
+    reading: Reading,
     max_body: usize,
     work_limit: Option<Duration>,
+}
+
+/// Whom a route lets in.
+#[derive(Debug, Clone, Copy)]
+enum Opens {
+    ToAll,
+    To(Role),
+    /// To whoever has a key, or a capability in the place of the chat id.
+    ToLinks,
+}
+
+/// What becomes of the body.
+#[derive(Debug, Clone, Copy)]
+enum Reading {
+    /// It is read to its end before the handler runs.
+    Whole,
+    /// The handler reads it, and bounds what it reads.
+    Streamed,
+    /// It is not read.
+    Never,
 }
 
 impl Access {
@@ -34,7 +59,8 @@ impl Access {
         let http = &app.config().http;
         Self {
             app: app.clone(),
-            role: None,
+            opens: Opens::ToAll,
+            reading: Reading::Never,
             max_body: http.api_max_body,
             work_limit: Some(http.timeout()),
         }
@@ -43,7 +69,8 @@ impl Access {
     /// An API key, a JSON body, an answer in time.
     pub(crate) fn api(app: &App) -> Self {
         Self {
-            role: Some(Role::Api),
+            opens: Opens::To(Role::Api),
+            reading: Reading::Whole,
             ..Self::open(app)
         }
     }
@@ -51,8 +78,25 @@ impl Access {
     /// The same with an admin key.
     pub(crate) fn admin(app: &App) -> Self {
         Self {
-            role: Some(Role::Admin),
+            opens: Opens::To(Role::Admin),
+            ..Self::api(app)
+        }
+    }
+
+    /// An API key or a capability link; nothing is read, and files take as long as they take.
+    pub(crate) fn link(app: &App) -> Self {
+        Self {
+            opens: Opens::ToLinks,
+            work_limit: None,
             ..Self::open(app)
+        }
+    }
+
+    /// The same, where the handler reads the body piece by piece and work takes as long as it takes.
+    pub(crate) fn streaming(&self) -> Self {
+        Self {
+            reading: Reading::Streamed,
+            ..self.without_time_limit()
         }
     }
 
@@ -97,8 +141,14 @@ impl Access {
 
 /// The key is checked before a byte of the body is read, and the body is read before the time for the work begins.
 async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
+    let is_page = request
+        .extensions()
+        .get::<MatchedPath>()
+        .is_some_and(|route| route.as_str().starts_with("/preview/"));
     match admit(&access, request).await {
         Ok((request, _share)) => work(access.work_limit, request, next).await,
+        // People follow links, and read pages.
+        Err(error) if is_page => preview::refusal(error),
         Err(error) => error.into_response(),
     }
 }
@@ -106,14 +156,23 @@ async fn guard(State(access): State<Access>, request: Request, next: Next) -> Re
 /// The request with its body, and the body's share of the memory.
 async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Share>), ApiError> {
     let (mut parts, body) = request.into_parts();
-    let Some(role) = access.role else {
-        return Ok((Request::from_parts(parts, Body::empty()), None));
-    };
-    let caller = access.app.keys().caller_with(&parts.headers, role)?;
-    if let Some(name) = &caller.key_name {
-        Span::current().record("key", &**name);
+    match access.opens {
+        Opens::ToAll => {}
+        Opens::To(role) => {
+            let caller = access.app.keys().caller_with(&parts.headers, role)?;
+            record(&caller);
+            parts.extensions.insert(caller);
+        }
+        Opens::ToLinks => {
+            let reader = Reader::admit(&access.app, &parts)?;
+            parts.extensions.insert(reader);
+        }
     }
-    parts.extensions.insert(caller);
+    match access.reading {
+        Reading::Whole => {}
+        Reading::Streamed => return Ok((Request::from_parts(parts, body), None)),
+        Reading::Never => return Ok((Request::from_parts(parts, Body::empty()), None)),
+    }
     let time_limit = access.app.config().http.timeout();
     let reading = access
         .app
@@ -122,6 +181,13 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
     let (bytes, share) = reading.await?;
     parts.extensions.insert(WholeBody(bytes.clone()));
     Ok((Request::from_parts(parts, Body::from(bytes)), Some(share)))
+}
+
+/// Notes who calls, for the log.
+pub(super) fn record(caller: &Caller) {
+    if let Some(name) = &caller.key_name {
+        Span::current().record("key", &**name);
+    }
 }
 
 async fn work(limit: Option<Duration>, request: Request, next: Next) -> Response {

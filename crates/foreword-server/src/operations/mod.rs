@@ -1,3 +1,5 @@
 //! What can be done. Names neither axum nor rmcp: REST, MCP and the CLI share it.
 
+pub mod chats;
 pub mod prompts;
+pub mod workspace;

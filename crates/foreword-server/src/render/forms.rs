@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use foreword_compose::{Composition, Part, PartSource};
 
-use crate::mcp::instructions::STATIC_INSTRUCTIONS;
+use super::surroundings::Surroundings;
 
 /// Claude Code cuts at 2,048.
 const BRIEF_LIMIT: usize = 2_000;
@@ -19,18 +19,24 @@ const HINT_LIMIT: usize = 512;
 const BREAK: &str = "\n\n";
 
 /// The words of tier 3 with the revision of this session's text.
-pub(super) fn hint(revision: &str) -> String {
-    let hint = format!("{STATIC_INSTRUCTIONS} Revision of the full text: `{revision}`.");
+pub(super) fn hint(revision: &str, surroundings: &Surroundings) -> String {
+    let words = surroundings.static_instructions();
+    let hint = format!("{words} Revision of the full text: `{revision}`.");
     debug_assert!(length(&hint) <= HINT_LIMIT, "the words of tier 3 are short");
     hint
 }
 
 /// As many whole parts as fit, the most important first, printed in the order of the composition.
-pub(super) fn brief(composition: &Composition, revision: &str) -> String {
-    let opening = format!(
-        "This is the short form of this session's instructions, revision `{revision}`. The tool `read_me` returns \
-         them in full; call it before you begin."
-    );
+pub(super) fn brief(
+    composition: &Composition,
+    revision: &str,
+    surroundings: &Surroundings,
+) -> String {
+    let opening = surroundings.brief_opening(revision);
+    let left_out = |missing: usize, all: usize| {
+        let how = surroundings.how_to_read_on();
+        format!("Left out or cut here: {missing} of {all} parts. {how}")
+    };
     let parts = &composition.parts;
     let closing = left_out(parts.len(), parts.len());
     let mut room = BRIEF_LIMIT - length(&opening) - length(BREAK) - length(&closing);
@@ -73,10 +79,6 @@ fn rank(part: &Part) -> (bool, Reverse<i64>) {
 
 fn text_of(composition: &Composition, at: usize) -> &str {
     &composition.text[composition.parts[at].range.clone()]
-}
-
-fn left_out(missing: usize, all: usize) -> String {
-    format!("Left out or cut here: {missing} of {all} parts. Read them with `read_me`.")
 }
 
 /// The longest beginning of `text` that fits into `room` and ends with a paragraph, else with a word, else anywhere: in

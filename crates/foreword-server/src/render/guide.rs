@@ -9,19 +9,17 @@ use foreword_compose::{
     Composition, ContextBlock, Library, PartSource, Trust,
     revision::{REVISION_LENGTH, ZERO_REVISION},
 };
-use foreword_store::yaml::DEFAULT_WORKSPACE_GUIDE;
+
+use super::surroundings::Surroundings;
 
 /// The word under which explanations name the block.
 const BLOCK_ID: &str = "workspace-guide";
 
-/// What stands before the digits of the revision; the digits' place is counted from here.
-const BEFORE_REVISION: &str = "These instructions as a whole, what stands before this line too, are also what the \
-                               tool `read_me` returns, revision `";
-const AFTER_REVISION: &str = "`; call it again if you lose track.";
-
-/// The line where the text is the same for all sessions, while `read_me` answers for one.
-const NEUTRAL_LINE: &str = "These instructions are the same for every session; the tool `read_me` returns those of \
-                            yours, with its values filled in.";
+/// What stands before and after the name of the place where the text can be read again, and after its revision.
+const BEFORE_PLACE: &str =
+    "These instructions as a whole, what stands before this line too, are also ";
+const BEFORE_REVISION: &str = ", revision `";
+const AFTER_REVISION: &str = "`; ";
 
 /// Which line opens the guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,9 +33,13 @@ pub(super) enum Opening {
 }
 
 /// The guide as a block of context; none where the library has it switched off or left it blank.
-pub(super) fn block(library: &Library, opening: Opening) -> Option<ContextBlock<'_>> {
+pub(super) fn block<'a>(
+    library: &'a Library,
+    surroundings: &'a Surroundings,
+    opening: Opening,
+) -> Option<ContextBlock<'a>> {
     let content = match &library.draft().workspace_guide {
-        None => DEFAULT_WORKSPACE_GUIDE,
+        None => surroundings.guide(),
         Some(guide) if guide.enabled => &guide.content,
         Some(_) => return None,
     };
@@ -46,10 +48,18 @@ pub(super) fn block(library: &Library, opening: Opening) -> Option<ContextBlock<
         return None;
     }
     let text = match opening {
-        Opening::Identity => Cow::Owned(format!(
-            "{BEFORE_REVISION}{ZERO_REVISION}{AFTER_REVISION}\n\n{content}"
-        )),
-        Opening::Neutral => Cow::Owned(format!("{NEUTRAL_LINE}\n\n{content}")),
+        Opening::Identity => {
+            let (place, again) = (surroundings.full_text(), surroundings.again());
+            Cow::Owned(format!(
+                "{BEFORE_PLACE}{place}{BEFORE_REVISION}{ZERO_REVISION}{AFTER_REVISION}{again}\n\n{content}"
+            ))
+        }
+        Opening::Neutral => {
+            let yours = surroundings.those_of_yours();
+            Cow::Owned(format!(
+                "These instructions are the same for every session; {yours}, with its values filled in.\n\n{content}"
+            ))
+        }
         Opening::None => Cow::Borrowed(content),
     };
     Some(ContextBlock {
@@ -61,8 +71,8 @@ pub(super) fn block(library: &Library, opening: Opening) -> Option<ContextBlock<
 }
 
 /// Computes the revision of the composed text and writes it into the line that opens the guide, if the line is there.
-pub(super) fn seal(composition: &mut Composition) -> String {
-    let Some(digits) = digits(composition) else {
+pub(super) fn seal(composition: &mut Composition, surroundings: &Surroundings) -> String {
+    let Some(digits) = digits(composition, surroundings) else {
         return foreword_compose::revision(&composition.text, None);
     };
     let revision = foreword_compose::revision(&composition.text, Some(digits.clone()));
@@ -73,14 +83,18 @@ pub(super) fn seal(composition: &mut Composition) -> String {
 }
 
 /// Where the text carries its own revision.
-fn digits(composition: &Composition) -> Option<Range<usize>> {
+fn digits(composition: &Composition, surroundings: &Surroundings) -> Option<Range<usize>> {
     let guide = composition
         .parts
         .iter()
         .find(|part| part.source == PartSource::Context && part.id == BLOCK_ID)?;
     let text = &composition.text[guide.range.clone()];
-    let start = guide.range.start + BEFORE_REVISION.len();
-    text.strip_prefix(BEFORE_REVISION)?
+    let after = text
+        .strip_prefix(BEFORE_PLACE)?
+        .strip_prefix(surroundings.full_text())?
+        .strip_prefix(BEFORE_REVISION)?;
+    let start = guide.range.end - after.len();
+    after
         .starts_with(ZERO_REVISION)
         .then_some(start..start + REVISION_LENGTH)
 }

@@ -10,6 +10,7 @@ mod forms;
 mod guide;
 mod prompt;
 mod rendering;
+mod surroundings;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use crate::{
 
 pub use cache::CacheUsage;
 pub use prompt::SessionPrompt;
+pub use surroundings::{README_PATH, Surroundings};
 
 use cache::Cache;
 use rendering::{Rendering, Subject};
@@ -35,6 +37,7 @@ pub struct Renderer {
     store: Arc<dyn Store>,
     clock: Clock,
     links: Links,
+    surroundings: Surroundings,
     metrics: Metrics,
     cache: Cache,
 }
@@ -98,12 +101,14 @@ impl Renderer {
         config: &ServerConfig,
         clock: Clock,
         links: Links,
+        surroundings: Surroundings,
         metrics: Metrics,
     ) -> Self {
         Self {
             store,
             clock,
             links,
+            surroundings,
             metrics,
             cache: Cache::new(&config.render),
         }
@@ -167,7 +172,7 @@ impl Renderer {
         subject: &Subject,
         extras: &Extras,
     ) -> Result<Rendering, RenderError> {
-        let rendering = Rendering::new(library, subject, &self.links, extras);
+        let rendering = Rendering::new(library, subject, &self.links, &self.surroundings, extras);
         self.metrics.render(match &rendering {
             Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
             Ok(_) => RenderOutcome::Complete,

@@ -19,10 +19,8 @@ use crate::{
 use super::{
     Extras, RenderError, Rendered, Shape, forms,
     guide::{self, Opening},
+    surroundings::{README_PATH, Surroundings},
 };
-
-/// Where the guide lies in a workspace.
-const README_PATH: &str = "/home/assistant/README.md";
 
 /// What stands for a session's values in a text that is the same for all sessions.
 const KNOWN_LATER: &str = "(known at call time)";
@@ -81,6 +79,7 @@ impl Rendering {
         library: &Library,
         subject: &Subject,
         links: &Links,
+        surroundings: &Surroundings,
         extras: &Extras,
     ) -> Result<Self, RenderError> {
         let values = Values::new(subject, links);
@@ -89,7 +88,7 @@ impl Rendering {
             Shape::Form(_) => Opening::Identity,
             Shape::Template => Opening::None,
         };
-        let context = guide::block(library, opening)
+        let context = guide::block(library, surroundings, opening)
             .into_iter()
             .chain(extras.context.iter().enumerate().map(request_context))
             .collect();
@@ -103,10 +102,10 @@ impl Rendering {
             budget: None,
         };
         let mut composition = compose(library, &request)?;
-        let revision = guide::seal(&mut composition);
+        let revision = guide::seal(&mut composition, surroundings);
         let short = match subject.shape {
-            Shape::Form(Form::Brief) => Some(forms::brief(&composition, &revision)),
-            Shape::Form(Form::Hint) => Some(forms::hint(&revision)),
+            Shape::Form(Form::Brief) => Some(forms::brief(&composition, &revision, surroundings)),
+            Shape::Form(Form::Hint) => Some(forms::hint(&revision, surroundings)),
             Shape::Form(Form::Full | Form::Neutral) | Shape::Template => None,
         };
         let profile = match &subject.profile_id {

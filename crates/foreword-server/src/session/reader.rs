@@ -197,6 +197,12 @@ impl SessionReader {
         })
     }
 
+    /// The header in which a client should name its chat.
+    #[must_use]
+    pub fn preferred_header(&self) -> &str {
+        &self.preferred_header
+    }
+
     /// All headers that can change a session.
     pub fn headers(&self) -> impl Iterator<Item = &HeaderName> {
         [

@@ -79,6 +79,16 @@ async fn every_operation_has_a_name_of_its_own() {
     POST   /mcp deliver
     GET    /mcp-info get_mcp_info
     DELETE /api/render-cache delete_render_cache
+    PUT    /api/uploads/{chat_id}/{path} put_upload
+    POST   /api/uploads/{chat_id}/{path} post_upload
+    DELETE /api/uploads/{chat_id}/{path} delete_upload
+    GET    /api/uploads/{chat_id}/list list_uploads
+    GET    /api/uploads/{chat_id}/manifest get_manifest
+    GET    /api/outputs/{chat_id} list_outputs
+    GET    /files/{chat_id}/{path} get_file
+    GET    /files/{chat_id}/archive get_archive
+    GET    /preview/{chat_id} show_preview
+    DELETE /api/chats/{chat_id} delete_chat
     GET    /health health
     GET    /readyz readyz
     GET    /metrics show_metrics

@@ -1,7 +1,7 @@
 //! What a library has once: the global prompt, the workspace guide, the variables.
 
 use foreword_compose::{GlobalPrompt, Library, WorkspaceGuide};
-use foreword_store::{Snapshot, StoreError, edit, yaml::DEFAULT_WORKSPACE_GUIDE};
+use foreword_store::{Snapshot, StoreError, edit};
 use indexmap::IndexMap;
 
 use super::{
@@ -41,7 +41,7 @@ pub async fn update_global_prompt(
 /// The workspace guide; the one that Foreword ships where the library has none.
 #[must_use]
 pub fn get_workspace_guide(app: &App) -> Found<WorkspaceGuide> {
-    found_workspace_guide(&app.store().snapshot())
+    found_workspace_guide(app, &app.store().snapshot())
 }
 
 /// Replaces the workspace guide.
@@ -51,10 +51,14 @@ pub async fn replace_workspace_guide(
     proposal: Proposal<TextChange>,
 ) -> Result<Found<WorkspaceGuide>, StoreError> {
     let TextChange { content, enabled } = proposal.value;
-    let edit = edit::set_workspace_guide(content, enabled, shipped_guide());
-    let tag = |library: &Library| Ok(workspace_guide_tag(&workspace_guide(library)));
+    let shipped = shipped_guide(app);
+    let edit = edit::set_workspace_guide(content, enabled, shipped.clone());
+    let tag = move |library: &Library| {
+        let written = library.draft().workspace_guide.as_ref();
+        Ok(workspace_guide_tag(written.unwrap_or(&shipped)))
+    };
     let snapshot = submit(app, edit, Scope::Text, proposal.document, precondition, tag).await?;
-    Ok(found_workspace_guide(&snapshot))
+    Ok(found_workspace_guide(app, &snapshot))
 }
 
 /// The names that may stand in braces, with their default values.
@@ -93,8 +97,9 @@ fn global_prompt(library: &Library) -> GlobalPrompt {
     library.draft().global_prompt.clone().unwrap_or(none)
 }
 
-fn found_workspace_guide(snapshot: &Snapshot) -> Found<WorkspaceGuide> {
-    let item = workspace_guide(&snapshot.library);
+fn found_workspace_guide(app: &App, snapshot: &Snapshot) -> Found<WorkspaceGuide> {
+    let written = snapshot.library.draft().workspace_guide.clone();
+    let item = written.unwrap_or_else(|| shipped_guide(app));
     Found {
         tag: workspace_guide_tag(&item),
         item,
@@ -102,15 +107,10 @@ fn found_workspace_guide(snapshot: &Snapshot) -> Found<WorkspaceGuide> {
     }
 }
 
-fn workspace_guide(library: &Library) -> WorkspaceGuide {
-    let written = library.draft().workspace_guide.clone();
-    written.unwrap_or_else(shipped_guide)
-}
-
 /// What a library has that says nothing about a guide.
-fn shipped_guide() -> WorkspaceGuide {
+fn shipped_guide(app: &App) -> WorkspaceGuide {
     WorkspaceGuide {
-        content: DEFAULT_WORKSPACE_GUIDE.to_owned(),
+        content: app.surroundings().guide().to_owned(),
         enabled: true,
     }
 }

@@ -22,6 +22,8 @@ async fn initialize_carries_the_prompt_of_its_session() {
       "result": {
         "protocolVersion": "2025-11-25",
         "capabilities": {
+          "completions": {},
+          "resources": {},
           "tools": {}
         },
         "serverInfo": {
@@ -58,6 +60,10 @@ async fn discover_carries_the_prompt_of_its_session_and_may_not_be_kept() {
           "2026-07-28"
         ],
         "capabilities": {
+          "completions": {},
+          "resources": {
+            "listChanged": true
+          },
           "tools": {}
         },
         "instructions": "Be kind.\n\nYou help.\n\nThese instructions as a whole, what stands before this line too, are also what the tool `read_me` returns, revision `4fcf61916b8e76dc`; call it again if you lose track.\n\nThis is abc of ann@example.com. Files are at http://127.0.0.1:8081/files/abc.",
@@ -142,6 +148,7 @@ async fn only_what_is_offered_is_declared() {
     for message in [initialize(), discover()] {
         let response = server.post("/mcp").message(&message).await;
         let capabilities: Value = response.json()["result"]["capabilities"].clone();
-        assert_eq!(capabilities, json!({"tools": {}}));
+        let names: Vec<&String> = capabilities.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["completions", "resources", "tools"]);
     }
 }

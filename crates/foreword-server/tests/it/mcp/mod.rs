@@ -10,6 +10,7 @@ mod forms;
 mod handshake;
 mod info;
 mod protocol;
+mod resources;
 mod sessions;
 mod stdio;
 mod tools;

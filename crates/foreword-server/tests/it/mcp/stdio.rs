@@ -174,3 +174,26 @@ async fn rmcps_client_talks_over_stdio() {
     client.cancel().await.unwrap();
     running.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn fault_11_a_client_on_stdio_hears_of_an_upload() {
+    let server = server();
+    let mut client = Lines::connect(&server, session());
+    let answer = client.ask(&initialize()).await;
+    let resources = &answer["result"]["capabilities"]["resources"];
+    assert_eq!(resources, &json!({"listChanged": true}));
+    client
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        .await;
+    client.ask(&legacy("ping", json!({}))).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let path = "/api/uploads/from-command-line/a.txt";
+    server.put(path).body("text").await;
+    let line = client.output.next_line();
+    let line = tokio::time::timeout(std::time::Duration::from_secs(20), line).await;
+    let heard: Value = serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap();
+    assert_eq!(heard["method"], "notifications/resources/list_changed");
+    let listed = client.ask(&legacy("resources/list", json!({}))).await;
+    let resources = listed["result"]["resources"].as_array().unwrap();
+    assert_eq!(resources.len(), 1);
+}

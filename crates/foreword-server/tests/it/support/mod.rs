@@ -10,9 +10,12 @@ use std::{
 };
 
 use axum::{Router, body::Body, response::Response};
+use foreword_sandbox::NoSandboxes;
 use foreword_server::{
-    App, AppParts, ServerConfig,
+    App, AppParts, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
+    render::Surroundings,
+    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, Store, StoreConfig, YamlStore};
 use http::{HeaderValue, Method, Request, header};
@@ -47,6 +50,7 @@ pub(crate) struct TestServerBuilder {
     library: Option<String>,
     config: ServerConfig,
     trouble: Option<Trouble>,
+    without_files: bool,
 }
 
 impl TestServer {
@@ -65,6 +69,7 @@ impl TestServer {
             library: None,
             config: ServerConfig::default(),
             trouble: None,
+            without_files: false,
         }
     }
 
@@ -146,6 +151,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// Without workspaces.
+    pub(crate) fn without_files(mut self) -> Self {
+        self.without_files = true;
+        self
+    }
+
     /// With a store that has trouble.
     pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = Some(trouble);
@@ -183,8 +194,13 @@ impl TestServerBuilder {
             let inner = store;
             store = Arc::new(TroubledStore { inner, trouble });
         }
+        let files = (!self.without_files).then(|| data.path().join("workspaces"));
+        let workspaces = Workspaces::new(files, DEFAULT_HOST_UID, &self.config, Arc::clone(&clock));
         let app = App::new(AppParts {
+            sandboxes: Arc::new(NoSandboxes::wanted()),
+            surroundings: Surroundings::without_workspace(),
             store,
+            workspaces,
             config: self.config,
             clock,
             link_key: [7; 32],

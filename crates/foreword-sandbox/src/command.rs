@@ -1,0 +1,97 @@
+//! Commands: what is asked for, and how one ended.
+
+use std::time::Duration;
+
+use crate::state::Usage;
+
+/// The longest command, in bytes.
+pub const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+/// A command for `bash -lc`, in the home directory, with nothing to read on its standard input.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// What bash runs: at most [`MAX_COMMAND_BYTES`], without NUL.
+    pub script: String,
+    /// Added to the environment that every command has (`HOME`, `PATH`, `LANG`, …).
+    pub environment: Vec<(String, String)>,
+    /// How long it may run; more than `sandbox.command_timeout_max` counts as that.
+    pub timeout: Duration,
+}
+
+/// Takes what a command writes, standard output and standard error in the order they were written.
+///
+/// It is called from the task that reads, so it must not wait: it counts, keeps a bounded head and tail, or writes to a local file.
+/// Nothing is buffered on the way, so memory stays flat however much is written.
+pub trait Output: Send {
+    /// Takes the next bytes, at most 64 KiB. A character may be cut at either end.
+    fn chunk(&mut self, bytes: &[u8]);
+}
+
+impl<F: FnMut(&[u8]) + Send> Output for F {
+    fn chunk(&mut self, bytes: &[u8]) {
+        self(bytes);
+    }
+}
+
+/// How a command ended, and what else there is to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandEnd {
+    /// How it ended.
+    pub ending: Ending,
+    /// The memory limit ended a process of the sandbox while this command ran; which may be one of its children only.
+    pub memory_limit_hit: bool,
+    /// Whether something in the background still holds the command's output.
+    pub background_output: BackgroundOutput,
+    /// Home and outputs hold more than the quota, as counted after an earlier command.
+    pub over_quota: Option<Usage>,
+    /// The sandbox had to be started again, so background processes of earlier commands are gone.
+    pub restarted: Option<Restart>,
+    /// How long it ran.
+    pub duration: Duration,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this status.
+    Exited(u8),
+    /// By this signal, which the server did not send.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// It ran too long, and was ended with all that it started.
+    TimedOut {
+        /// How long it was allowed to run.
+        after: Duration,
+    },
+    /// The sandbox itself was ended by the memory limit, so everything in it is gone. The next command starts it again.
+    MemoryLimit,
+    /// Home and outputs grew beyond the quota; the command was ended with all that it started.
+    Quota(Usage),
+    /// The disk of the workspaces became too full; the command was ended with all that it started.
+    DiskFull {
+        /// Bytes that were free.
+        free: u64,
+        /// Bytes that have to stay free.
+        min_free: u64,
+    },
+}
+
+/// Whether something in the background still holds a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackgroundOutput {
+    /// Nothing does: all output was delivered.
+    None,
+    /// A process does. It lives on; what it writes from now on is dropped.
+    Dropped,
+}
+
+/// Why a sandbox was started again for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// Background processes held all processes that a sandbox may have.
+    NoProcessLeft,
+    /// It had ended by itself, most likely by the memory limit.
+    Ended,
+}

@@ -1,0 +1,76 @@
+//! Drops what the sandbox's user could do, for ever: capabilities, new privileges, being looked into, resources, system calls.
+
+use rustix::{
+    process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit},
+    thread::{
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    },
+};
+
+use super::{
+    super::protocol::{During, Fault, Limits, Step},
+    seccomp,
+};
+
+/// Confines this process and all that it will start.
+pub(super) fn confine(limits: &Limits) -> Result<(), Fault> {
+    limit(limits).during(Step::DropPrivileges)?;
+    drop_capabilities().during(Step::DropPrivileges)?;
+    set_no_new_privs(true).during(Step::DropPrivileges)?;
+    // The control socket, the memory and the program of this process are nobody's business: the sandbox's user could else open them
+    // through /proc.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::DropPrivileges)?;
+    seccomp::apply()
+}
+
+fn drop_capabilities() -> rustix::io::Result<()> {
+    clear_ambient_capability_set()?;
+    for number in 0..64 {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // The kernel has no more.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
+}
+
+fn limit(limits: &Limits) -> rustix::io::Result<()> {
+    let set = |resource, most: u64| {
+        // What the server itself may not have cannot be given.
+        let most = rustix::process::getrlimit(resource)
+            .maximum
+            .map_or(most, |maximum| most.min(maximum));
+        setrlimit(
+            resource,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        )
+    };
+    set(Resource::Core, 0)?;
+    set(Resource::Nice, 0)?;
+    set(Resource::Rtprio, 0)?;
+    set(Resource::Nofile, limits.open_files)?;
+    if let Some(bytes) = limits.file_bytes {
+        set(Resource::Fsize, bytes)?;
+    }
+    if let Some(processes) = limits.processes {
+        set(Resource::Nproc, processes)?;
+    }
+    if let Some(bytes) = limits.data_bytes {
+        set(Resource::Data, bytes)?;
+    }
+    Ok(())
+}

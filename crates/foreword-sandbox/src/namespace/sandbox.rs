@@ -1,0 +1,273 @@
+//! One running sandbox, as the server sees it: the socket to its init process, and who waits for which answer.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use rustix::{
+    fs::{Gid, Uid},
+    net::{RecvFlags, SendFlags},
+    process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    runtime::Handle,
+    sync::oneshot,
+    task::AbortHandle,
+};
+
+use super::{
+    cgroup::Group,
+    protocol::{Reply, Request, receive, send},
+    start::Started,
+    sys,
+    usage::UsageWatch,
+};
+use crate::pool::Life;
+
+/// How long init gets to end by itself once its socket is closed; it takes a millisecond.
+const STOP_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A running sandbox. Dropping it ends it; [`Life::stop`] also waits.
+pub(super) struct Sandbox {
+    link: Arc<Link>,
+    reader: AbortHandle,
+    runtime: Handle,
+    remains: Arc<Remains>,
+    next_id: AtomicU32,
+    /// What its workspace holds.
+    pub(super) usage: Arc<UsageWatch>,
+    /// Who it is outside, if that is another than the server.
+    pub(super) owner: Option<(Uid, Gid)>,
+}
+
+/// The socket, and who waits for an answer.
+struct Link {
+    socket: AsyncFd<OwnedFd>,
+    waiting: Mutex<HashMap<u32, oneshot::Sender<Answer>>>,
+    dead: AtomicBool,
+}
+
+/// What init says to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// No process could be made for it.
+    NotStarted,
+    /// Its process ended with this wait status.
+    Ended(i32),
+    /// Not all that it started could be killed.
+    Stuck,
+}
+
+/// What has to be cleared away after the end.
+struct Remains {
+    pidfd: OwnedFd,
+    group: Group,
+    cleared: tokio::sync::Mutex<bool>,
+}
+
+impl Sandbox {
+    pub(super) fn new(
+        started: Started,
+        group: Group,
+        usage: Arc<UsageWatch>,
+        owner: Option<(Uid, Gid)>,
+    ) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&started.socket, true)?;
+        let link = Arc::new(Link {
+            socket: sys::watch(started.socket, Interest::READABLE | Interest::WRITABLE)?,
+            waiting: Mutex::default(),
+            dead: AtomicBool::new(false),
+        });
+        let reader = tokio::spawn(Arc::clone(&link).read()).abort_handle();
+        let remains = Remains {
+            pidfd: started.pidfd,
+            group,
+            cleared: tokio::sync::Mutex::new(false),
+        };
+        Ok(Self {
+            link,
+            reader,
+            runtime: Handle::current(),
+            remains: Arc::new(remains),
+            next_id: AtomicU32::new(0),
+            usage,
+            owner,
+        })
+    }
+
+    /// A number for a request, and where its answer will come. Nothing comes if the sandbox ends.
+    pub(super) fn expect_answer(&self) -> Expected {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        // With the lock held, so that the end of the reader is not missed.
+        let mut waiting = self.link.waiting();
+        if self.is_alive() {
+            waiting.insert(id, sender);
+        }
+        drop(waiting);
+        Expected {
+            id,
+            answer,
+            link: Arc::clone(&self.link),
+        }
+    }
+
+    /// Sends a request.
+    pub(super) async fn send(
+        &self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        self.link.send(request, descriptors).await
+    }
+
+    /// Sends a request from where one cannot wait.
+    pub(super) fn send_later(&self, request: Request, descriptor: Option<OwnedFd>) {
+        let link = Arc::clone(&self.link);
+        self.runtime.spawn(async move {
+            let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
+            // If init is gone, so is what the request is about.
+            let _ = link.send(&request, &descriptors).await;
+        });
+    }
+
+    /// How many processes the memory limit has ended so far.
+    pub(super) fn memory_kills(&self) -> u64 {
+        self.remains.group.memory_kills()
+    }
+
+    fn close(&self) {
+        self.link.end();
+        self.reader.abort();
+        let _ = rustix::net::shutdown(self.link.socket.get_ref(), rustix::net::Shutdown::Both);
+    }
+}
+
+#[async_trait]
+impl Life for Sandbox {
+    fn is_alive(&self) -> bool {
+        !self.link.dead.load(Ordering::SeqCst)
+    }
+
+    async fn stop(&self) {
+        self.close();
+        self.remains.clear().await;
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.close();
+        let remains = Arc::clone(&self.remains);
+        self.runtime.spawn(async move { remains.clear().await });
+    }
+}
+
+impl Link {
+    /// Hands each answer to whoever waits for it, until init is gone.
+    async fn read(self: Arc<Self>) {
+        while let Ok(received) = self.receive().await {
+            let (id, answer) = match received {
+                Some(Reply::NotStarted { id, .. }) => (id, Answer::NotStarted),
+                Some(Reply::Ended { id, status }) => (id, Answer::Ended(status)),
+                Some(Reply::Stuck { id }) => (id, Answer::Stuck),
+                Some(Reply::Cloned | Reply::Ready | Reply::Failed(_)) => continue,
+                None => break,
+            };
+            if let Some(waiting) = self.waiting().remove(&id) {
+                let _ = waiting.send(answer);
+            }
+        }
+        self.end();
+    }
+
+    async fn receive(&self) -> io::Result<Option<Reply>> {
+        let received = self
+            .socket
+            .async_io(Interest::READABLE, |socket| {
+                receive::<Reply>(socket, RecvFlags::DONTWAIT)
+            })
+            .await?;
+        Ok(received.map(|(reply, _descriptors)| reply))
+    }
+
+    async fn send(&self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let send = |socket: &OwnedFd| send(socket, request, descriptors, SendFlags::DONTWAIT);
+        self.socket.async_io(Interest::WRITABLE, send).await
+    }
+
+    /// Whoever waits now waits in vain.
+    fn end(&self) {
+        let mut waiting = self.waiting();
+        self.dead.store(true, Ordering::SeqCst);
+        waiting.clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u32, oneshot::Sender<Answer>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that will come.
+pub(super) struct Expected {
+    pub(super) id: u32,
+    pub(super) answer: oneshot::Receiver<Answer>,
+    link: Arc<Link>,
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        self.link.waiting().remove(&self.id);
+    }
+}
+
+impl Remains {
+    /// Waits until the process namespace is empty, reaps its init, removes the groups.
+    async fn clear(&self) {
+        let mut cleared = self.cleared.lock().await;
+        if *cleared {
+            return;
+        }
+        if tokio::time::timeout(STOP_PATIENCE, self.ended())
+            .await
+            .is_err()
+        {
+            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+            let _ = tokio::time::timeout(STOP_PATIENCE, self.ended()).await;
+        }
+        self.group.remove().await;
+        *cleared = true;
+    }
+
+    async fn ended(&self) {
+        let reap = || {
+            waitid(
+                WaitId::PidFd(self.pidfd.as_fd()),
+                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+            )
+        };
+        let Ok(pidfd) = self
+            .pidfd
+            .try_clone()
+            .and_then(|pidfd| sys::watch(pidfd, Interest::READABLE))
+        else {
+            return;
+        };
+        // A pidfd is readable once its process has ended, which for the first of a namespace means: and all others.
+        while let Ok(None) = reap() {
+            match pidfd.readable().await {
+                Ok(mut ready) => ready.clear_ready(),
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Which sandbox is meant, and what of the host it sees.
+
+use std::{fmt, path::PathBuf};
+
+/// Home and working directory of the sandbox's user, as the sandbox sees it.
+pub const HOME: &str = "/home/assistant";
+/// Files that the user uploaded; read only.
+pub const UPLOADS: &str = "/mnt/user-data/uploads";
+/// Files for the user.
+pub const OUTPUTS: &str = "/mnt/user-data/outputs";
+/// Above the directories of skills; read only.
+pub const SKILLS: &str = "/mnt/skills";
+
+/// Names one sandbox: a word that is safe as a directory name, chosen by the caller, the same for the same chat for ever.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SandboxKey(String);
+
+impl SandboxKey {
+    /// Takes `word` if it is 1 to 200 bytes of ASCII letters, digits, `-`, `_`, `.`, `@`, `+`, and does not start with a dot.
+    #[must_use]
+    pub fn new(word: impl Into<String>) -> Option<Self> {
+        let word = word.into();
+        let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@+".contains(&byte);
+        let fits =
+            (1..=200).contains(&word.len()) && !word.starts_with('.') && word.bytes().all(safe);
+        fits.then_some(Self(word))
+    }
+
+    /// The word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SandboxKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What is asked for: the sandbox of one chat. The directories exist before it is asked for.
+///
+/// They are looked at when the sandbox starts. What changes in a directory later is seen at once; a spec that names other
+/// directories counts from the next start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxSpec {
+    /// Which chat.
+    pub key: SandboxKey,
+    /// On the host: seen as [`HOME`], writable.
+    pub home: PathBuf,
+    /// On the host: seen as [`OUTPUTS`], writable.
+    pub outputs: PathBuf,
+    /// On the host: seen as [`UPLOADS`].
+    pub uploads: PathBuf,
+    /// Seen below [`SKILLS`].
+    pub skills: Vec<SkillsDirectory>,
+}
+
+/// A directory with skills.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillsDirectory {
+    /// Its name below [`SKILLS`], such as `public`; one path segment of `[a-z0-9-]`.
+    pub name: String,
+    /// Where it is on the host.
+    pub host: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_harmless_path_segment() {
+        for good in ["a", "chat-1", "x.y@z+1", &"k".repeat(200)] {
+            assert!(SandboxKey::new(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "a/b",
+            "a\nb",
+            "a b",
+            "ü",
+            "a\0",
+            &"k".repeat(201),
+        ] {
+            assert!(SandboxKey::new(bad).is_none(), "{bad:?}");
+        }
+    }
+}

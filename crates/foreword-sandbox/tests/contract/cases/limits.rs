@@ -1,0 +1,293 @@
+//! Limits: what is too much is ended and said, and the next call works.
+
+use std::time::Duration;
+
+use foreword_sandbox::{Ending, Restart};
+
+use crate::support::{Backend, wait_until};
+
+super::cases! {
+    every_limit_says_what_keeps_it
+    a_fork_bomb_is_contained_and_ended
+    a_background_that_holds_every_process_is_ended_for_the_next_command
+    a_memory_bomb_is_ended_and_said
+    a_full_tmp_is_no_space_left
+    a_large_tmp_does_not_take_all_memory
+    open_files_are_limited
+    the_processor_is_shared
+    a_workspace_over_its_quota_is_ended_and_may_be_emptied
+    a_disk_that_gets_too_full_ends_the_command
+    a_single_file_cannot_be_larger_than_the_quota
+    a_time_limit_of_the_caller_is_capped
+    what_the_whole_host_shares_is_not_taken
+    empty_files_count_against_the_quota
+}
+
+async fn every_limit_says_what_keeps_it(backend: Backend) {
+    let place = backend.open();
+    let limits = place.sandboxes.state().limits;
+    let settings: Vec<_> = limits.iter().map(|limit| limit.setting).collect();
+    assert_eq!(
+        settings,
+        [
+            "memory_bytes",
+            "cpu_percent",
+            "max_processes",
+            "max_open_files",
+            "tmp_bytes",
+            "workspace_quota_bytes",
+            "min_free_bytes"
+        ]
+    );
+    let root = rustix::process::geteuid().is_root();
+    assert_eq!(place.has_group_for("memory_bytes"), root, "{limits:?}");
+}
+
+async fn a_fork_bomb_is_contained_and_ended(backend: Backend) {
+    let place = backend.open_with(|config| config.max_processes = 64);
+    let chat = place.chat("a");
+    let python = "python3 -c 'import os
+while True:
+  try: os.fork() or os.setsid()
+  except OSError: pass'";
+    for bomb in [
+        ":(){ :|:& };:; while :; do :; done",
+        "f() { f & f & }; f; sleep 9999",
+        python,
+    ] {
+        let ran = chat.run_for(bomb, Duration::from_secs(1)).await;
+        assert!(
+            matches!(ran.end.ending, Ending::TimedOut { .. } | Ending::Exited(_)),
+            "{bomb}: {:?}",
+            ran.end.ending
+        );
+        assert!(
+            ran.end.duration < Duration::from_secs(10),
+            "{bomb}: {:?}",
+            ran.end.duration
+        );
+        let next = chat.run("echo fine").await;
+        assert!(
+            next.text().ends_with("fine\n"),
+            "{bomb}: {}",
+            next.summary()
+        );
+        chat.sandboxes.stop(&chat.spec.key).await;
+    }
+}
+
+async fn a_background_that_holds_every_process_is_ended_for_the_next_command(backend: Backend) {
+    let place = backend.open_with(|config| config.max_processes = 32);
+    let chat = place.chat("a");
+    let hold = "python3 -c 'import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+while True:
+  try:
+    if os.fork() == 0: time.sleep(9999)
+  except OSError: open(\"full\", \"w\").close(); time.sleep(9999)' > /dev/null 2>&1 &";
+    chat.run(hold).await;
+    wait_until("all processes are taken", || chat.home("full").exists()).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(
+        ran.summary(),
+        r#"Exited(0) "fine\n" restarted NoProcessLeft"#
+    );
+    assert_eq!(ran.end.restarted, Some(Restart::NoProcessLeft));
+    assert_eq!(chat.run("echo fine").await.end.restarted, None);
+}
+
+async fn a_memory_bomb_is_ended_and_said(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    chat.text("touch /tmp/same").await;
+    let bomb = "python3 -c 'b = []
+while True: b.append(bytearray(1 << 20))' 2>&1 | tail -1; echo ${PIPESTATUS[0]}";
+    let ran = chat.run(bomb).await;
+    if place.has_group_for("memory_bytes") {
+        assert_eq!(ran.summary(), r#"Exited(0) "137\n" memory"#);
+    } else {
+        assert_eq!(ran.summary(), r#"Exited(0) "MemoryError\n1\n""#);
+    }
+    let next = chat.run("ls /tmp").await;
+    assert_eq!(next.summary(), r#"Exited(0) "same\n""#);
+}
+
+async fn a_full_tmp_is_no_space_left(backend: Backend) {
+    let place = backend.open();
+    let ran = place.chat("a").run("head -c 1G /dev/zero > /tmp/full; echo $?; stat -c %s /tmp/full; rm /tmp/full; head -c 100M /dev/zero > /dev/shm/full; echo $?").await;
+    assert!(
+        ran.text().contains("No space left on device"),
+        "{}",
+        ran.summary()
+    );
+    assert!(ran.text().contains("\n1\n67108864\n"), "{}", ran.summary());
+    let small = "for i in $(seq 20000); do : > /dev/shm/$i || break; done 2>&1 | tail -1";
+    assert!(
+        place
+            .chat("b")
+            .run(small)
+            .await
+            .text()
+            .contains("No space left")
+    );
+}
+
+async fn a_large_tmp_does_not_take_all_memory(backend: Backend) {
+    let place = backend.open_with(|config| config.tmp_bytes = 1 << 30);
+    let chat = place.chat("a");
+    let fill = "head -c 900M /dev/zero > /tmp/full; head -c 900M /dev/zero > /dev/shm/full";
+    let ran = chat.run(fill).await;
+    assert_eq!(
+        ran.text().matches("No space left").count(),
+        2,
+        "{}",
+        ran.summary()
+    );
+    assert_eq!(
+        chat.text("rm /tmp/full /dev/shm/full; ls /tmp /dev/shm")
+            .await,
+        "/dev/shm:\n\n/tmp:\n"
+    );
+}
+
+async fn open_files_are_limited(backend: Backend) {
+    let place = backend.open_with(|config| config.max_open_files = 100);
+    let text = place
+        .chat("a")
+        .text("ulimit -n; ulimit -Hn; ulimit -n 200 2>/dev/null || echo refused; ulimit -c")
+        .await;
+    assert_eq!(text, "100\n100\nrefused\n0\n");
+}
+
+async fn the_processor_is_shared(backend: Backend) {
+    let place = backend.open_with(|config| config.cpu_percent = 50);
+    if !place.has_group_for("cpu_percent") {
+        let limits = place.sandboxes.state().limits;
+        assert!(
+            limits.iter().any(|limit| matches!(
+                limit.enforcement,
+                foreword_sandbox::Enforcement::Missing(_)
+            ))
+        );
+        return;
+    }
+    let spin = "for i in 1 2 3; do (while :; do :; done) & done; sleep 2; kill $(jobs -p); wait; times | tail -1";
+    let text = place
+        .chat("a")
+        .text(&format!("{{ {spin}; }} 2>/dev/null"))
+        .await;
+    let seconds: f64 = text
+        .split_once('m')
+        .and_then(|(_, rest)| rest.split_once('s'))
+        .unwrap()
+        .0
+        .parse()
+        .unwrap();
+    assert!(seconds < 1.6, "{text}");
+}
+
+async fn a_workspace_over_its_quota_is_ended_and_may_be_emptied(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 64 << 20);
+    let chat = place.chat("a");
+    chat.text("true").await;
+    let fill = "i=0; while :; do i=$((i + 1)); head -c 8M /dev/zero > file-$i; sleep 0.05; done";
+    let ran = chat.run_for(fill, Duration::from_mins(1)).await;
+    let Ending::Quota(usage) = ran.end.ending else {
+        panic!("{}", ran.summary())
+    };
+    assert!(
+        usage.used > usage.limit && usage.limit == 64 << 20,
+        "{usage:?}"
+    );
+    wait_until_counted(&chat, true).await;
+    // What is too large already may be made smaller, however long that takes.
+    let ran = chat.run("sleep 2.5; rm file-*; echo emptied").await;
+    assert_eq!(
+        (ran.end.ending, ran.text().as_str()),
+        (Ending::Exited(0), "emptied\n")
+    );
+    wait_until_counted(&chat, false).await;
+}
+
+/// Waits until a command is told, or no longer told, that the workspace is over its quota.
+async fn wait_until_counted(chat: &crate::support::Chat, over: bool) {
+    for _ in 0..500 {
+        if chat.run("true").await.end.over_quota.is_some() == over {
+            return;
+        }
+    }
+    panic!("it is not said: over the quota {over}");
+}
+
+async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
+    let place = backend.open_with(|config| config.min_free_bytes = u64::MAX);
+    let chat = place.chat("a");
+    // Whoever does not write is not to blame.
+    assert_eq!(chat.text("sleep 2.5; echo fine").await, "fine\n");
+    let ran = chat
+        .run_for(
+            "while :; do head -c 1M /dev/zero >> file; sleep 0.05; done",
+            Duration::from_mins(1),
+        )
+        .await;
+    assert!(
+        matches!(
+            ran.end.ending,
+            Ending::DiskFull {
+                min_free: u64::MAX,
+                ..
+            }
+        ),
+        "{}",
+        ran.summary()
+    );
+}
+
+async fn a_single_file_cannot_be_larger_than_the_quota(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 32 << 20);
+    let ran = place
+        .chat("a")
+        .run("head -c 1G /dev/zero > large; echo $?; truncate -s 10T sparse; stat -c %s large")
+        .await;
+    assert!(ran.text().ends_with("\n33554432\n"), "{}", ran.summary());
+}
+
+async fn a_time_limit_of_the_caller_is_capped(backend: Backend) {
+    let place = backend.open_with(|config| config.command_timeout_max_seconds = 1);
+    let ran = place.chat("a").run("sleep 9999").await;
+    assert_eq!(
+        ran.end.ending,
+        Ending::TimedOut {
+            after: Duration::from_secs(1)
+        }
+    );
+    let key = foreword_sandbox::SandboxKey::new("b").unwrap();
+    assert!(!place.sandboxes.stop(&key).await);
+}
+
+async fn what_the_whole_host_shares_is_not_taken(backend: Backend) {
+    let place = backend.open();
+    let script = "python3 -c 'import ctypes
+libc = ctypes.CDLL(None); count = 0
+while libc.inotify_init() >= 0: count += 1
+print(count)
+print(libc.syscall(206, 65536, ctypes.byref(ctypes.c_ulong())))'";
+    // Programs that watch files work, and root's 128 are far from gone. Number 206 is `io_setup`, of which all share some 65,536.
+    let text = place.chat("a").text(script).await;
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(text, "8\n-1\n");
+    }
+}
+
+async fn empty_files_count_against_the_quota(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 16 << 20);
+    let chat = place.chat("a");
+    let script = "mkdir d; cd d; i=0; while :; do i=$((i + 1)); : > $i; done";
+    let ran = chat.run_for(script, Duration::from_mins(2)).await;
+    assert!(
+        matches!(ran.end.ending, Ending::Quota(_)),
+        "{}",
+        ran.summary()
+    );
+}

@@ -1,0 +1,209 @@
+//! Opens sandboxes for a case, and says in one line what a command did.
+
+use std::{
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use foreword_sandbox::{
+    BackgroundOutput, Command, CommandEnd, Ending, Enforcement, NamespaceSandboxes, SandboxConfig,
+    SandboxError, SandboxKey, SandboxSpec, Sandboxes, SkillsDirectory,
+};
+use tempfile::TempDir;
+
+/// What the cases are run against.
+#[derive(Clone, Copy)]
+pub(crate) struct Backend {
+    open: fn(&SandboxConfig) -> Arc<dyn Sandboxes>,
+}
+
+impl Backend {
+    pub(crate) fn namespace() -> Self {
+        Self {
+            open: |config| match NamespaceSandboxes::open(config) {
+                Ok(sandboxes) => Arc::new(sandboxes),
+                Err(unavailable) => panic!("{unavailable}"),
+            },
+        }
+    }
+
+    /// Opens sandboxes that are small enough to fill.
+    pub(crate) fn open(self) -> Place {
+        self.open_with(|_| {})
+    }
+
+    pub(crate) fn open_with(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+        let mut config = SandboxConfig {
+            memory_bytes: 256 << 20,
+            max_processes: 128,
+            tmp_bytes: 64 << 20,
+            workspace_quota_bytes: 1 << 30,
+            min_free_bytes: 0,
+            ..SandboxConfig::default()
+        };
+        change(&mut config);
+        let sandboxes = (self.open)(&config);
+        Place {
+            sandboxes,
+            directory: tempfile::tempdir().unwrap(),
+            config,
+        }
+    }
+}
+
+/// Sandboxes, and a data directory that only their server may enter.
+pub(crate) struct Place {
+    pub(crate) sandboxes: Arc<dyn Sandboxes>,
+    pub(crate) directory: TempDir,
+    pub(crate) config: SandboxConfig,
+}
+
+impl Place {
+    /// The chat `name`, with its directories.
+    pub(crate) fn chat(&self, name: &str) -> Chat {
+        let root = self.directory.path().join(name);
+        let make = |name: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(&path).unwrap();
+            self.own(&path);
+            path
+        };
+        let spec = SandboxSpec {
+            key: SandboxKey::new(name).unwrap(),
+            home: make("home"),
+            outputs: make("outputs"),
+            uploads: make("uploads"),
+            skills: vec![SkillsDirectory {
+                name: "public".to_owned(),
+                host: make("skills"),
+            }],
+        };
+        Chat {
+            sandboxes: Arc::clone(&self.sandboxes),
+            spec,
+        }
+    }
+
+    /// Gives a file of the host to the sandbox's user.
+    pub(crate) fn own(&self, path: &Path) {
+        if rustix::process::geteuid().is_root() {
+            chown(path, Some(self.config.host_uid), Some(self.config.host_uid)).unwrap();
+        }
+    }
+
+    /// Whether a control group keeps this limit, as it does wherever the server is root.
+    pub(crate) fn has_group_for(&self, setting: &str) -> bool {
+        let limits = self.sandboxes.state().limits;
+        let limit = limits
+            .into_iter()
+            .find(|limit| limit.setting == setting)
+            .unwrap();
+        matches!(
+            limit.enforcement,
+            Enforcement::Cgroup1 | Enforcement::Cgroup2
+        )
+    }
+}
+
+/// One chat.
+#[derive(Clone)]
+pub(crate) struct Chat {
+    pub(crate) sandboxes: Arc<dyn Sandboxes>,
+    pub(crate) spec: SandboxSpec,
+}
+
+impl Chat {
+    pub(crate) async fn run(&self, script: &str) -> Ran {
+        self.run_for(script, Duration::from_mins(2)).await
+    }
+
+    pub(crate) async fn run_for(&self, script: &str, timeout: Duration) -> Ran {
+        self.try_run(script, timeout)
+            .await
+            .unwrap_or_else(|error| panic!("{script:.200}: {error:?}"))
+    }
+
+    pub(crate) async fn try_run(
+        &self,
+        script: &str,
+        timeout: Duration,
+    ) -> Result<Ran, SandboxError> {
+        let command = Command {
+            script: script.to_owned(),
+            environment: Vec::new(),
+            timeout,
+        };
+        let mut bytes = Vec::new();
+        let end = self
+            .sandboxes
+            .run(&self.spec, &command, &mut |chunk: &[u8]| {
+                bytes.extend_from_slice(chunk);
+            })
+            .await?;
+        Ok(Ran { bytes, end })
+    }
+
+    /// Runs what has to succeed, and gives what it wrote.
+    pub(crate) async fn text(&self, script: &str) -> String {
+        let ran = self.run(script).await;
+        let text = ran.text();
+        assert_eq!(ran.end.ending, Ending::Exited(0), "{script}\n{text}");
+        text
+    }
+
+    /// How many processes named `name` the sandbox has.
+    pub(crate) async fn count(&self, name: &str) -> usize {
+        // Bash opens and reads these by itself, so it needs no process and does not count itself.
+        let script = format!(
+            "count=0; for comm in /proc/[0-9]*/comm; do {{ read -r name < $comm; }} 2>/dev/null && [ \"$name\" = {name} ] && \
+             count=$((count + 1)); done; echo $count"
+        );
+        self.text(&script).await.trim().parse().unwrap()
+    }
+
+    pub(crate) fn home(&self, name: &str) -> PathBuf {
+        self.spec.home.join(name)
+    }
+}
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) end: CommandEnd,
+}
+
+impl Ran {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
+    /// In one line.
+    pub(crate) fn summary(&self) -> String {
+        let end = &self.end;
+        let mut summary = format!("{:?} {:?}", end.ending, self.text());
+        if end.background_output == BackgroundOutput::Dropped {
+            summary.push_str(" background");
+        }
+        if end.memory_limit_hit {
+            summary.push_str(" memory");
+        }
+        if let Some(restart) = end.restarted {
+            summary = format!("{summary} restarted {restart:?}");
+        }
+        summary
+    }
+}
+
+/// Waits until `done`, for as long as a loaded machine may need.
+pub(crate) async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if done() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("waited in vain: {what}");
+}

@@ -1,0 +1,135 @@
+//! A tool call in a workspace: decode, do, encode; progress on the way, and an end when nobody waits any more.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rmcp::{
+    RoleServer,
+    model::{CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam},
+    service::RequestContext,
+};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::{
+    app::App,
+    config::SessionMode,
+    operations::workspace::{
+        Outcome, Place, bash, edit,
+        entry::{self, EntryError},
+        view::{self, Seen},
+    },
+    session::Session,
+};
+
+use super::arguments::Call;
+
+/// How often a client that asked for it hears that a command still runs.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Does what the model asks for. What goes wrong is a result that the model can read.
+pub(super) async fn call(
+    app: &App,
+    session: &Session,
+    name: &str,
+    arguments: Option<JsonObject>,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let call = match Call::read(name, arguments) {
+        Ok(call) => call,
+        Err(fault) => return failed(fault),
+    };
+    let working = Box::pin(work(app, session, call));
+    let seen = tokio::select! {
+        seen = working => seen,
+        () = context.ct.cancelled() => return failed("cancelled"),
+        never = progress(context) => match never {},
+    };
+    let seen = match seen {
+        Ok(seen) => seen,
+        Err(error) => Seen::Text(error.into()),
+    };
+    encode(seen, note(app, session))
+}
+
+async fn work(app: &App, session: &Session, call: Call) -> Result<Seen, EntryError> {
+    let entered = entry::enter(app, session).await?;
+    let place = Place {
+        sandboxes: &**app.sandboxes(),
+        spec: &entered.spec,
+    };
+    Ok(match call {
+        Call::Bash { command, timeout } => Seen::Text(bash::run(place, command, timeout).await?),
+        Call::View { path, range } => view::view(place, path, range).await?,
+        Call::CreateFile { path, text } => {
+            let _turn = app.edits().turn(&place.spec.key).await;
+            Seen::Text(edit::create_file(place, path, text).await?)
+        }
+        Call::StrReplace { path, old, new } => {
+            let _turn = app.edits().turn(&place.spec.key).await;
+            Seen::Text(edit::str_replace(place, path, &old, &new).await?)
+        }
+    })
+}
+
+/// Says now and then that there is nothing new yet, if the client asked for it; never ends.
+async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let started = Instant::now();
+    let mut ticks = interval_at(started + PROGRESS, PROGRESS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let seconds = started.elapsed().as_secs();
+        #[expect(clippy::cast_precision_loss, reason = "nothing runs for that long")]
+        let mut progress = ProgressNotificationParam::new(token.clone(), seconds as f64);
+        progress.message = Some(format!("running for {seconds} s"));
+        // A client that does not listen any more is seen by the transport.
+        let _ = context.peer.notify_progress(progress).await;
+    }
+}
+
+impl From<EntryError> for Outcome {
+    fn from(error: EntryError) -> Self {
+        match error {
+            EntryError::Sandbox(error) => error.into(),
+            other => Self {
+                text: other.to_string(),
+                is_error: true,
+            },
+        }
+    }
+}
+
+/// What stands under each result where requests that name no chat share one.
+fn note(app: &App, session: &Session) -> Option<String> {
+    let lenient = app.config().session.mode == SessionMode::Lenient;
+    (lenient && !session.chat_id_given).then(|| {
+        let header = app.sessions().preferred_header();
+        format!(
+            "[This request names no chat, so it works in the chat `default`, which it shares with all others that name none; \
+             the client can name its own in the header `{header}`.]"
+        )
+    })
+}
+
+fn encode(seen: Seen, note: Option<String>) -> CallToolResult {
+    let (mut content, is_error) = match seen {
+        Seen::Text(Outcome { text, is_error }) => (vec![ContentBlock::text(text)], is_error),
+        Seen::Picture { bytes, mime_type } => {
+            let data = BASE64_STANDARD.encode(bytes);
+            (vec![ContentBlock::image(data, mime_type)], false)
+        }
+    };
+    content.extend(note.map(ContentBlock::text));
+    if is_error {
+        CallToolResult::error(content)
+    } else {
+        CallToolResult::success(content)
+    }
+}
+
+fn failed(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}

@@ -1,0 +1,142 @@
+//! Getting at a chat's files: with its lock, its owner's consent, and off the async threads.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use cap_std::{ambient_authority, fs::Dir};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    Inner, Workspace, WorkspaceError, layout,
+    lock::{self, Attempt},
+    owner, trash,
+};
+use crate::session::{ChatId, Session};
+
+/// How long to wait for a chat that others use, or delete.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) async fn enter(
+    inner: &Arc<Inner>,
+    session: &Session,
+) -> Result<Workspace, WorkspaceError> {
+    let entered = until_free(inner, {
+        let session = session.clone();
+        move |inner| try_enter(inner, &session)
+    });
+    entered.await?.ok_or(WorkspaceError::InUse)
+}
+
+pub(super) async fn find(
+    inner: &Arc<Inner>,
+    chat_id: &ChatId,
+    session: Option<&Session>,
+) -> Result<Option<Workspace>, WorkspaceError> {
+    if inner.root.is_none() {
+        return Ok(None);
+    }
+    let (chat_id, session) = (chat_id.clone(), session.cloned());
+    until_free(inner, move |inner| {
+        try_find(inner, &chat_id, session.as_ref())
+    })
+    .await
+}
+
+pub(super) async fn delete(inner: &Arc<Inner>, chat_id: &ChatId) -> Result<bool, WorkspaceError> {
+    if inner.root.is_none() {
+        return Ok(false);
+    }
+    let chat_id = chat_id.clone();
+    let deleted = until_free(inner, move |inner| try_delete(inner, &chat_id)).await?;
+    Ok(deleted.is_some())
+}
+
+/// Does `attempt` where it may block, again and again while others hold the lock.
+async fn until_free<T: Send + 'static>(
+    inner: &Arc<Inner>,
+    attempt: impl Fn(&Inner) -> Result<Attempt<T>, WorkspaceError> + Send + Sync + 'static,
+) -> Result<Option<T>, WorkspaceError> {
+    let attempt = Arc::new(attempt);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (inner, attempt) = (Arc::clone(inner), Arc::clone(&attempt));
+        let attempted = tokio::task::spawn_blocking(move || attempt(&inner)).await;
+        match attempted.expect("an attempt does not panic, and nobody cancels it")? {
+            Attempt::Done(value) => return Ok(Some(value)),
+            Attempt::Absent => return Ok(None),
+            Attempt::Busy if Instant::now() >= deadline => return Err(WorkspaceError::InUse),
+            Attempt::Busy => sleep(PAUSE).await,
+        }
+    }
+}
+
+fn try_enter(inner: &Inner, session: &Session) -> Result<Attempt<Workspace>, WorkspaceError> {
+    let directory = inner.directory(&session.chat_id)?;
+    owner::require(inner, session)?;
+    let lock = match lock::share(&directory, true)? {
+        Attempt::Done(lock) => lock,
+        Attempt::Busy => return Ok(Attempt::Busy),
+        Attempt::Absent => {
+            layout::make_private(&directory)?;
+            match lock::share(&directory, true)? {
+                Attempt::Done(lock) => lock,
+                // It was deleted in between.
+                Attempt::Busy | Attempt::Absent => return Ok(Attempt::Busy),
+            }
+        }
+    };
+    layout::complete(&directory, &session.chat_id, inner.sandbox_user)?;
+    owner::claim(inner, &directory, session)?;
+    layout::note_use(&directory, (inner.clock)())?;
+    open(&directory, &session.chat_id, lock).map(Attempt::Done)
+}
+
+fn try_find(
+    inner: &Inner,
+    chat_id: &ChatId,
+    session: Option<&Session>,
+) -> Result<Attempt<Workspace>, WorkspaceError> {
+    let directory = inner.directory(chat_id)?;
+    let lock = match lock::share(&directory, false)? {
+        Attempt::Done(lock) => lock,
+        Attempt::Busy => return Ok(Attempt::Busy),
+        Attempt::Absent => return Ok(Attempt::Absent),
+    };
+    if let Some(session) = session {
+        owner::check(inner, &directory, session)?;
+    }
+    layout::complete(&directory, chat_id, inner.sandbox_user)?;
+    layout::note_use(&directory, (inner.clock)())?;
+    open(&directory, chat_id, lock).map(Attempt::Done)
+}
+
+fn try_delete(inner: &Inner, chat_id: &ChatId) -> Result<Attempt<()>, WorkspaceError> {
+    let (root, directory) = (inner.root()?, inner.directory(chat_id)?);
+    match lock::exclude(&directory)? {
+        Attempt::Done(lock) => {
+            trash::discard(root, &directory)?;
+            drop(lock);
+            trash::empty(root)?;
+            Ok(Attempt::Done(()))
+        }
+        Attempt::Busy => Ok(Attempt::Busy),
+        Attempt::Absent => Ok(Attempt::Absent),
+    }
+}
+
+fn open(
+    directory: &Path,
+    chat_id: &ChatId,
+    lock: lock::Shared,
+) -> Result<Workspace, WorkspaceError> {
+    let handle = |name| Dir::open_ambient_dir(directory.join(name), ambient_authority());
+    Ok(Workspace {
+        chat_id: chat_id.clone(),
+        uploads: handle(layout::UPLOADS)?,
+        outputs: handle(layout::OUTPUTS)?,
+        path: directory.to_owned(),
+        _lock: lock,
+    })
+}

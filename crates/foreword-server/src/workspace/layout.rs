@@ -1,0 +1,97 @@
+//! The names in a chat's directory, and how they are made: who may read them is settled before anything lies there.
+
+use std::{
+    fs::{self, DirBuilder, File, FileTimes, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use jiff::Timestamp;
+
+use super::owner;
+use crate::session::ChatId;
+
+pub(super) const HOME: &str = "home";
+pub(super) const UPLOADS: &str = "uploads";
+pub(super) const OUTPUTS: &str = "outputs";
+pub(super) const PARTS: &str = "parts";
+
+/// Holds the chat's id; written last, so that where it is, everything is.
+const CHAT: &str = "chat";
+
+/// Its modification time is that of the last use.
+const USED: &str = "used";
+
+/// How exactly the last use is kept.
+const USE_STEP: Duration = Duration::from_mins(1);
+
+/// Makes a directory that opens to nobody else, with those above it; one that exists stays as it is.
+pub(super) fn make_private(directory: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+/// Makes what a chat's directory holds, unless it is there.
+pub(super) fn complete(
+    directory: &Path,
+    chat_id: &ChatId,
+    sandbox_user: Option<u32>,
+) -> io::Result<()> {
+    if directory.join(CHAT).try_exists()? {
+        return Ok(());
+    }
+    for (name, mode, user) in [
+        (HOME, 0o700, sandbox_user),
+        (OUTPUTS, 0o700, sandbox_user),
+        (UPLOADS, 0o755, None),
+        (PARTS, 0o700, None),
+    ] {
+        let path = directory.join(name);
+        make_private(&path)?;
+        let handle = File::open(&path)?;
+        handle.set_permissions(fs::Permissions::from_mode(mode))?;
+        if let Some(user) = user
+            && handle.metadata()?.uid() != user
+        {
+            fchown(&handle, Some(user), Some(user))?;
+        }
+    }
+    owner::put_once(directory, CHAT, chat_id.as_str())
+}
+
+/// Notes that the chat is used at this moment.
+pub(super) fn note_use(directory: &Path, now: Timestamp) -> io::Result<()> {
+    let now = system_time(now);
+    if let Some(used) = last_use(directory)? {
+        // A clock that was set back must not keep a chat for longer than it should.
+        let apart = now.duration_since(used).unwrap_or(USE_STEP);
+        if apart < USE_STEP {
+            return Ok(());
+        }
+    }
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(directory.join(USED))?
+        .set_times(FileTimes::new().set_modified(now))
+}
+
+/// The same moment as files have it; what lies before 1970 is 1970.
+pub(crate) fn system_time(now: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::try_from(now.as_duration()).unwrap_or_default()
+}
+
+/// When the chat was used last; none where nobody has noted it.
+pub(super) fn last_use(directory: &Path) -> io::Result<Option<SystemTime>> {
+    match directory.join(USED).metadata() {
+        Ok(metadata) => metadata.modified().map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

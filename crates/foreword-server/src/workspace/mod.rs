@@ -1,0 +1,203 @@
+//! Where a chat's files lie, who may use them, and for how long they are kept.
+//!
+//! A chat has one directory, `<root>/<file name of the chat>`, made on first use:
+//!
+//! | Name | Holds |
+//! |---|---|
+//! | `home`, `outputs` | what the sandbox writes; they belong to the sandbox's user where the server runs as root |
+//! | `uploads` | what the user uploaded; the sandbox reads it |
+//! | `parts` | uploads that are not complete |
+//! | `lock` | held shared by whoever uses the chat, exclusively by whoever deletes it, across processes |
+//! | `owner`, `chat`, `used` | the first user's e-mail address, the chat's id, and the time of the last use |
+//! | `total`, `hashes` | how much the uploads take together, and their MD5 |
+//!
+//! The directory itself opens to the server's user alone (0700), whatever the rights further in. Nothing about chats is
+//! kept in memory: a second process and a restart see the same. Deliberately absent: sandboxes, HTTP and MCP.
+
+mod access;
+pub(crate) mod archive;
+pub(crate) mod files;
+pub(crate) mod hashes;
+mod layout;
+mod lock;
+pub(crate) mod media;
+pub(crate) mod name;
+mod owner;
+mod retention;
+mod trash;
+pub(crate) mod uploads;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use cap_std::fs::Dir;
+use foreword_store::Clock;
+
+use crate::{
+    config::ServerConfig,
+    session::{ChatId, Session},
+};
+
+pub(crate) use layout::system_time;
+pub(crate) use retention::keep_sweeping;
+
+/// The user that the sandbox runs as, where the server runs as root and nothing else is configured.
+pub const DEFAULT_HOST_UID: u32 = 64_000;
+
+/// Where the sandbox has the uploads.
+pub(crate) const CONTAINER_UPLOADS: &str = "/mnt/user-data/uploads";
+
+/// The files of all chats; cheap to clone.
+#[derive(Clone)]
+pub struct Workspaces {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    root: Option<PathBuf>,
+    /// Whom `home` and `outputs` belong to; none where the server is not root and can give nothing away.
+    sandbox_user: Option<u32>,
+    require_owner: bool,
+    /// How long a chat is kept without use; none for ever.
+    retention: Option<Duration>,
+    clock: Clock,
+}
+
+/// One chat's files, which nobody deletes as long as this is held.
+#[derive(Debug)]
+pub struct Workspace {
+    chat_id: ChatId,
+    path: PathBuf,
+    uploads: Dir,
+    outputs: Dir,
+    _lock: lock::Shared,
+}
+
+/// Why a chat's files cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    /// This server keeps no files.
+    #[error("this server keeps no files")]
+    Off,
+    /// The first user who touched the chat was another one.
+    #[error("this chat belongs to another user")]
+    BelongsToAnotherUser,
+    /// `session.require_owner`, and the request names no user.
+    #[error("this server needs to know the user: send the header `X-User-Email`")]
+    UserRequired,
+    /// The chat is being deleted, or is in use and is to be deleted.
+    #[error("this chat's files are in use; try again in a moment")]
+    InUse,
+    /// The file system.
+    #[error("the chat's files cannot be reached")]
+    Failed(#[from] io::Error),
+}
+
+impl Workspaces {
+    /// Keeps the files under `root`; none keeps no files.
+    ///
+    /// Where the server runs as root, what the sandbox writes belongs to user and group `host_uid`.
+    #[must_use]
+    pub fn new(root: Option<PathBuf>, host_uid: u32, config: &ServerConfig, clock: Clock) -> Self {
+        let is_root = rustix::process::geteuid().is_root();
+        Self {
+            inner: Arc::new(Inner {
+                root,
+                sandbox_user: is_root.then_some(host_uid),
+                require_owner: config.session.require_owner,
+                retention: config.workspace.retention(),
+                clock,
+            }),
+        }
+    }
+
+    /// Whether any files are kept here.
+    #[must_use]
+    pub fn are_kept(&self) -> bool {
+        self.inner.root.is_some()
+    }
+
+    /// The session's files, made where they are missing. The first user becomes their owner.
+    pub async fn enter(&self, session: &Session) -> Result<Workspace, WorkspaceError> {
+        access::enter(&self.inner, session).await
+    }
+
+    /// A chat's files, if it has any; for those whom a capability lets in.
+    pub async fn find(&self, chat_id: &ChatId) -> Result<Option<Workspace>, WorkspaceError> {
+        access::find(&self.inner, chat_id, None).await
+    }
+
+    /// The session's files, if it has any and they are its user's. Nothing is made and nobody becomes owner.
+    pub async fn find_for(&self, session: &Session) -> Result<Option<Workspace>, WorkspaceError> {
+        access::find(&self.inner, &session.chat_id, Some(session)).await
+    }
+
+    /// Something that is another thing after each change of the chat's uploads, by whichever process.
+    pub(crate) async fn uploads_stamp(&self, chat_id: &ChatId) -> uploads::Stamp {
+        let directory = self.inner.directory(chat_id);
+        let stamp = tokio::task::spawn_blocking(move || uploads::Stamp::of(&directory.ok()?)).await;
+        stamp.ok().flatten().unwrap_or_default()
+    }
+
+    /// Deletes a chat's files, once nobody uses them any more; answers whether there were any.
+    pub async fn delete(&self, chat_id: &ChatId) -> Result<bool, WorkspaceError> {
+        access::delete(&self.inner, chat_id).await
+    }
+
+    /// Deletes what was not used for longer than `workspace.retention`; answers how many chats that were.
+    pub async fn sweep(&self) -> Result<usize, WorkspaceError> {
+        retention::sweep(&self.inner).await
+    }
+}
+
+impl Workspace {
+    /// The chat.
+    #[must_use]
+    pub fn chat_id(&self) -> &ChatId {
+        &self.chat_id
+    }
+
+    /// What the sandbox has as its home directory.
+    #[must_use]
+    pub fn home_path(&self) -> PathBuf {
+        self.path.join(layout::HOME)
+    }
+
+    /// What the sandbox has as `/mnt/user-data/uploads`.
+    #[must_use]
+    pub fn uploads_path(&self) -> PathBuf {
+        self.path.join(layout::UPLOADS)
+    }
+
+    /// What the sandbox has as `/mnt/user-data/outputs`.
+    #[must_use]
+    pub fn outputs_path(&self) -> PathBuf {
+        self.path.join(layout::OUTPUTS)
+    }
+
+    /// The uploads, as a handle that cannot be left by links, `..` or absolute names.
+    #[must_use]
+    pub fn uploads(&self) -> &Dir {
+        &self.uploads
+    }
+
+    /// The outputs, likewise.
+    #[must_use]
+    pub fn outputs(&self) -> &Dir {
+        &self.outputs
+    }
+}
+
+impl Inner {
+    fn root(&self) -> Result<&Path, WorkspaceError> {
+        self.root.as_deref().ok_or(WorkspaceError::Off)
+    }
+
+    fn directory(&self, chat_id: &ChatId) -> Result<PathBuf, WorkspaceError> {
+        Ok(self.root()?.join(chat_id.file_name()))
+    }
+}

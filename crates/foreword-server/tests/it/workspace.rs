@@ -1,0 +1,257 @@
+//! The files of chats: made on first use, by whom they may be used, how long they are kept.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+};
+
+use foreword_server::{
+    ChatId, Session, Workspaces, session::SessionSources, workspace::DEFAULT_HOST_UID,
+};
+use http::HeaderMap;
+use jiff::SignedDuration;
+
+use crate::support::TestServer;
+
+fn session(server: &TestServer, chat: &str, email: Option<&str>) -> Session {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-chat-id", chat.parse().unwrap());
+    if let Some(email) = email {
+        headers.insert("x-user-email", email.parse().unwrap());
+    }
+    let request = server
+        .app
+        .sessions()
+        .read(SessionSources::http(&headers, None));
+    request.unwrap().require().unwrap()
+}
+
+async fn enter(server: &TestServer, chat: &str, email: Option<&str>) -> String {
+    let session = session(server, chat, email);
+    match server.app.workspaces().enter(&session).await {
+        Ok(workspace) => format!("in {}", workspace.chat_id()),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn chat(id: &str) -> ChatId {
+    ChatId::parse(id).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o7777
+}
+
+#[tokio::test]
+async fn nothing_is_made_before_a_chat_is_used() {
+    let server = TestServer::new();
+    let root = server.data.path().join("workspaces");
+    let found = server.app.workspaces().find(&chat("a")).await.unwrap();
+    assert!(found.is_none());
+    assert!(!server.app.workspaces().delete(&chat("a")).await.unwrap());
+    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert!(!root.exists());
+
+    assert_eq!(enter(&server, "A", None).await, "in a");
+    let found = server.app.workspaces().find(&chat("a")).await.unwrap();
+    let workspace = found.unwrap();
+    assert_eq!(mode(&root), 0o700);
+    assert_eq!(mode(&root.join("a")), 0o700);
+    for name in ["lock", "chat", "used"] {
+        assert_eq!(mode(&root.join("a").join(name)), 0o600, "{name}");
+    }
+    assert_eq!(fs::read_to_string(root.join("a/chat")).unwrap(), "a");
+    if rustix::process::geteuid().is_root() {
+        for path in [workspace.home_path(), workspace.outputs_path()] {
+            let metadata = path.metadata().unwrap();
+            assert_eq!(
+                (metadata.uid(), metadata.gid()),
+                (DEFAULT_HOST_UID, DEFAULT_HOST_UID)
+            );
+        }
+        assert_eq!(workspace.uploads_path().metadata().unwrap().uid(), 0);
+    }
+}
+
+#[tokio::test]
+async fn fault_04_no_chat_id_makes_a_directory_outside() {
+    let server = TestServer::new();
+    for id in ["channel:x", "a%2e", "#", "-", "con", ".x"] {
+        assert_eq!(enter(&server, id, None).await, format!("in {id}"));
+    }
+    let root = server.data.path().join("workspaces");
+    let names: Vec<String> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert!(names.iter().all(|name| !name.starts_with('.')), "{names:?}");
+}
+
+#[tokio::test]
+async fn the_first_user_owns_a_chat() {
+    let server = TestServer::new();
+    assert_eq!(enter(&server, "c", None).await, "in c");
+    assert_eq!(enter(&server, "c", Some("Ann@x.example")).await, "in c");
+    assert_eq!(enter(&server, "c", Some("ann@X.example")).await, "in c");
+    assert_eq!(
+        enter(&server, "c", Some("bob@x.example")).await,
+        "this chat belongs to another user"
+    );
+    assert_eq!(enter(&server, "c", None).await, "in c");
+    for shared in ["channel:c", "default"] {
+        for user in ["ann@x.example", "bob@x.example"] {
+            let entered = enter(&server, shared, Some(user)).await;
+            assert_eq!(entered, format!("in {shared}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_insist_on_a_user() {
+    let server = TestServer::builder()
+        .config(|config| config.session.require_owner = true)
+        .start();
+    assert_eq!(
+        enter(&server, "c", None).await,
+        "this server needs to know the user: send the header `X-User-Email`"
+    );
+    assert!(!server.data.path().join("workspaces").exists());
+    assert_eq!(enter(&server, "c", Some("ann@x.example")).await, "in c");
+    assert_eq!(enter(&server, "channel:c", None).await, "in channel:c");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_come_first_one_becomes_the_owner() {
+    let server = TestServer::new();
+    let tasks: Vec<_> = (0..32)
+        .map(|user| {
+            let session = session(&server, "c", Some(&format!("user-{user}@x.example")));
+            // Each as if it were a process of its own: nothing is shared but the directory.
+            let workspaces = Workspaces::new(
+                Some(server.data.path().join("workspaces")),
+                DEFAULT_HOST_UID,
+                server.app.config(),
+                server.app.clock().clone(),
+            );
+            tokio::spawn(async move { workspaces.enter(&session).await.is_ok() })
+        })
+        .collect();
+    let mut owners = 0;
+    for task in tasks {
+        owners += usize::from(task.await.unwrap());
+    }
+    assert_eq!(owners, 1);
+}
+
+#[tokio::test]
+async fn unused_chats_are_deleted_and_used_ones_stay() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces();
+    for id in ["old", "busy", "read"] {
+        enter(&server, id, None).await;
+    }
+    let busy = workspaces.enter(&session(&server, "busy", None)).await;
+    server.advance(SignedDuration::from_hours(6 * 24));
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert!(workspaces.find(&chat("read")).await.unwrap().is_some());
+    server.advance(SignedDuration::from_hours(25));
+    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert!(workspaces.find(&chat("old")).await.unwrap().is_none());
+    drop(busy);
+    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert!(workspaces.find(&chat("busy")).await.unwrap().is_none());
+    assert!(workspaces.find(&chat("read")).await.unwrap().is_some());
+    let trash = server.data.path().join("workspaces/.trash");
+    assert_eq!(fs::read_dir(trash).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn files_are_kept_for_ever_where_retention_is_0() {
+    let server = TestServer::builder()
+        .config(|config| config.workspace.retention = 0)
+        .start();
+    enter(&server, "c", None).await;
+    server.advance(SignedDuration::from_hours(1000 * 24));
+    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    let found = server.app.workspaces().find(&chat("c")).await.unwrap();
+    assert!(found.is_some());
+}
+
+#[tokio::test]
+async fn a_deleted_chat_is_gone_with_all_that_a_sandbox_can_make() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces();
+    let ann = session(&server, "c", Some("ann@x.example"));
+    let workspace = workspaces.enter(&ann).await.unwrap();
+    let outside = server.data.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("kept"), "").unwrap();
+    let home = workspace.home_path();
+    std::os::unix::fs::symlink(&outside, home.join("link")).unwrap();
+    fs::create_dir(home.join("closed")).unwrap();
+    fs::write(home.join("closed/file"), "").unwrap();
+    fs::set_permissions(home.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    // Deeper than a table of open files, or a path, could follow.
+    let mut deep = cap_std::fs::Dir::open_ambient_dir(&home, cap_std::ambient_authority()).unwrap();
+    for _ in 0..3_000 {
+        deep.create_dir("d").unwrap();
+        deep = deep.open_dir("d").unwrap();
+    }
+    drop((workspace, deep));
+
+    assert!(workspaces.delete(&chat("c")).await.unwrap());
+    assert!(workspaces.find(&chat("c")).await.unwrap().is_none());
+    assert!(outside.join("kept").exists());
+    let trash = server.data.path().join("workspaces/.trash");
+    assert_eq!(fs::read_dir(trash).unwrap().count(), 0);
+    // Whoever comes next is its first user.
+    assert_eq!(enter(&server, "c", Some("bob@x.example")).await, "in c");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entering_and_deleting_at_once_never_leaves_half_a_chat() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces().clone();
+    let deleting = tokio::spawn(async move {
+        for _ in 0..50 {
+            workspaces.delete(&chat("c")).await.unwrap();
+        }
+    });
+    for _ in 0..50 {
+        let session = session(&server, "c", None);
+        let workspace = server.app.workspaces().enter(&session).await.unwrap();
+        fs::write(workspace.home_path().join("file"), "text").unwrap();
+        assert!(workspace.outputs_path().is_dir());
+        drop(workspace);
+    }
+    deleting.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_waits_for_who_uses_the_chat() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces();
+    let workspace = workspaces.enter(&session(&server, "c", None)).await;
+    let deleting = {
+        let workspaces = workspaces.clone();
+        tokio::spawn(async move { workspaces.delete(&chat("c")).await })
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    assert!(!deleting.is_finished());
+    assert!(workspace.unwrap().outputs_path().is_dir());
+    assert!(deleting.await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_server_without_a_place_for_files_has_none() {
+    let server = TestServer::builder().without_files().start();
+    assert!(!server.app.workspaces().are_kept());
+    assert_eq!(
+        enter(&server, "c", None).await,
+        "this server keeps no files"
+    );
+    let found = server.app.workspaces().find(&chat("c")).await.unwrap();
+    assert!(found.is_none());
+}
