@@ -80,6 +80,11 @@ def main() -> int:
                 passed, failed = (passed, failed + 1) if problem else (passed + 1, failed)
                 print(f"{'FAIL' if problem else 'ok'}  {client.script}  {name}{problem and f': {problem}'}", flush=True)
             print(f"      {client.script} took {time.monotonic() - started:.1f} s", flush=True)
+    if not options.clients:
+        with server.running(options.binary.resolve(), API_KEY, sandbox="namespace") as foreword:
+            for name, problem in use_the_workspace(foreword, options.current):
+                passed, failed = (passed, failed + 1) if problem else (passed + 1, failed)
+                print(f"{'FAIL' if problem else 'ok'}  python_workspace.py  {name}{problem and f': {problem}'}", flush=True)
     print(f"peers: {passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
@@ -101,6 +106,29 @@ def exercise(client: Client, foreword: server.Foreword, environment: Path) -> It
         for era in client.eras:
             name = f"{era}, after an edit, {ALICE.chat}"
             yield name, check(conversation.ask(over_http(foreword, ALICE, "header", era)), foreword, ALICE, era)
+
+
+def use_the_workspace(foreword: server.Foreword, environment: Path) -> Iterator[tuple[str, str]]:
+    """What a model and its user do with a workspace, through the Python SDK, over HTTP and over stdio."""
+    for route in ("http", "stdio"):
+        story = {
+            "chat": f"story-{route}",
+            "url": f"{foreword.url}/mcp" if route == "http" else None,
+            "base": foreword.url,
+            "headers": authorization(),
+            "command": [str(foreword.binary), "stdio", "--chat", f"story-{route}", "--data", str(foreword.data)],
+            "environment": foreword.environment,
+        }
+        command = [environment / "bin/python", CLIENTS / "python_workspace.py"]
+        done = subprocess.run(
+            command,
+            input=json.dumps(story).encode(),
+            capture_output=True,
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+            timeout=ANSWER_WITHIN_SECONDS,
+            check=False,
+        )
+        yield route, "" if done.returncode == 0 else done.stderr.decode()[-1500:]
 
 
 def over_http(foreword: server.Foreword, session: Session, route: str, era: str) -> dict:

@@ -37,7 +37,7 @@ class Foreword:
 
 
 @contextmanager
-def running(binary: Path, api_key: str | None = None) -> Iterator[Foreword]:
+def running(binary: Path, api_key: str | None = None, sandbox: str = "none") -> Iterator[Foreword]:
     """A server that is ready. Its data directory and its process are gone afterwards, whatever happens meanwhile."""
     # `timeout` and the terminal end us with a signal; the clean-up below must run then too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -45,13 +45,13 @@ def running(binary: Path, api_key: str | None = None) -> Iterator[Foreword]:
         data = Path(directory)
         shutil.copy(LIBRARY, data / "system_prompts.yaml")
         url = f"http://127.0.0.1:{free_port()}"
-        environment = {"FOREWORD_PUBLIC_BASE_URL": url, "NO_COLOR": "1"}
+        environment = {"FOREWORD_PUBLIC_BASE_URL": url, "FOREWORD_SANDBOX__BACKEND": sandbox, "NO_COLOR": "1"}
         if api_key:
             environment["FOREWORD_API_KEY"] = api_key
         log = data / "server.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [binary, "serve", "--listen", url.removeprefix("http://"), "--data", data, "--sandbox", "none"],
+                [binary, "serve", "--listen", url.removeprefix("http://"), "--data", data],
                 # The person's own settings must not decide what is tested.
                 env=environment | {"HOME": directory, "PATH": os.environ["PATH"]},
                 cwd=directory,
