@@ -6,6 +6,7 @@ use std::{
     fs,
     io::Write,
     net::TcpStream,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -630,6 +631,76 @@ fn deleting_a_chat_ends_what_runs_in_it_and_takes_its_files() {
     assert_eq!(processes_with(&mark), 0);
     assert!(!place.path("data/workspaces/c").exists());
     assert!(chat.bash("cat kept.txt").starts_with("[isError] "));
+}
+
+#[test]
+fn fault_07_two_hundred_first_calls_at_once_all_find_the_readme() {
+    let (_place, server) = server();
+    let url = &server.url("/mcp");
+    let answers: Vec<String> = thread::scope(|scope| {
+        let calls: Vec<_> = (0..200)
+            .map(|_| scope.spawn(move || Chat { url, id: "c" }.bash("head -c 8 README.md")))
+            .collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    assert_eq!(answers, vec!["Be kind."; 200]);
+}
+
+#[test]
+fn fault_17_the_servers_clock_decides_what_is_idle() {
+    let place = Place::new();
+    place.write("foreword.toml", "sandbox.idle_timeout_seconds = 1\n");
+    let server = place.serve(&["--sandbox", "namespace"]);
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    let mark = format!("{}", std::process::id() * 7 + 500_000);
+    // A running command counts as use, however long it takes; a background process does not.
+    assert_eq!(chat.bash("sleep 7; echo done"), "done");
+    chat.bash(&format!("(sleep {mark} &); echo kept > kept.txt"));
+    eventually("the idle sandbox is stopped", PATIENCE, || {
+        (processes_with(&mark) == 0).then_some(())
+    });
+    assert_eq!(chat.bash("cat kept.txt"), "kept");
+}
+
+#[test]
+fn fault_29_no_key_is_written_where_the_model_can_read_it() {
+    let key = "a-key-that-is-nowhere-on-disk";
+    let place = Place::new().with("FOREWORD_API_KEY", key);
+    let server = place.serve(&["--sandbox", "namespace"]);
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    let authorization = format!("Bearer {key}");
+    let headers = [("authorization", &*authorization)];
+    let look = json!({ "command": "env; cat /proc/[0-9]*/environ 2>/dev/null; grep -rsF a-key-that / --exclude-dir=proc --exclude-dir=usr" });
+    let seen = chat.call_as("bash_tool", &look, &headers);
+    assert!(seen.text.contains("HOME=/home/assistant"), "{seen}");
+    assert!(!seen.text.contains(key), "{seen}");
+    let kept = files_below(&place.path("data"));
+    assert!(kept.len() > 5);
+    for path in kept {
+        let bytes = fs::read(&path).unwrap();
+        assert!(
+            !bytes
+                .windows(key.len())
+                .any(|window| window == key.as_bytes()),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let (directories, files): (Vec<_>, Vec<_>) =
+        entries.partition(|entry| entry.file_type().unwrap().is_dir());
+    let below = directories
+        .iter()
+        .flat_map(|entry| files_below(&entry.path()));
+    let files = files
+        .iter()
+        .filter(|entry| entry.file_type().unwrap().is_file());
+    files.map(std::fs::DirEntry::path).chain(below).collect()
 }
 
 /// Processes of this machine whose command line holds `word`.
