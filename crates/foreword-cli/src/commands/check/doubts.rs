@@ -1,6 +1,6 @@
 //! What is doubtful about a library that loads, each with its place in the file.
 //!
-//! To what [`lint`] says of the library, this adds what only matters to somebody who has the file open: words in braces
+//! To what [`lint()`] says of the library, this adds what only matters to somebody who has the file open: words in braces
 //! that are almost a placeholder, and placeholders that stand too early.
 
 use std::collections::{HashMap, HashSet};
