@@ -14,10 +14,9 @@ use axum::{
     routing::{get, post},
     serve::ListenerExt,
 };
-use foreword_sandbox::NoSandboxes;
+use foreword_sandbox::{NoSandboxes, SandboxConfig};
 use foreword_server::{
     App, AppParts, ServerConfig, Workspaces, config::SessionMode, render::Surroundings,
-    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, StoreConfig, YamlStore};
 use http::header::CONTENT_TYPE;
@@ -144,7 +143,12 @@ async fn serve_foreword(listener: TcpListener) {
         .expect("the library is valid");
     let mut config = ServerConfig::default();
     config.session.mode = SessionMode::Lenient;
-    let workspaces = Workspaces::new(None, DEFAULT_HOST_UID, &config, Arc::clone(&clock));
+    let workspaces = Workspaces::new(
+        None,
+        SandboxConfig::default().host_uid,
+        &config,
+        Arc::clone(&clock),
+    );
     let app = App::new(AppParts {
         sandboxes: Arc::new(NoSandboxes::wanted()),
         surroundings: Surroundings::without_workspace(),

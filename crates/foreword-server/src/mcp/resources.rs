@@ -14,6 +14,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
+use foreword_sandbox::UPLOADS;
 use percent_encoding::{percent_decode_str, percent_encode};
 use rmcp::{
     ErrorData, Peer, RoleServer,
@@ -35,7 +36,7 @@ use crate::{
     metrics::Tier,
     session::{ChatId, Session},
     workspace::{
-        CONTAINER_UPLOADS, Workspace, WorkspaceError,
+        Workspace, WorkspaceError,
         files::{self, DotFiles, FileEntry},
         media,
         name::UploadName,
@@ -134,7 +135,7 @@ pub(super) async fn read(
         Found::TooLarge(size) => {
             let message = format!(
                 "the file has {size} bytes, more than the {max} that are returned here; read it in the workspace, at \
-                 `{CONTAINER_UPLOADS}/{}`",
+                 `{UPLOADS}/{}`",
                 name.as_str()
             );
             let data = json!({ "code": "file_too_large", "size": size, "max_bytes": max });

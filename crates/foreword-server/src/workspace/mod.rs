@@ -45,12 +45,6 @@ use crate::{
 pub(crate) use layout::system_time;
 pub(crate) use retention::keep_sweeping;
 
-/// The user that the sandbox runs as, where the server runs as root and nothing else is configured.
-pub const DEFAULT_HOST_UID: u32 = 64_000;
-
-/// Where the sandbox has the uploads.
-pub(crate) const CONTAINER_UPLOADS: &str = "/mnt/user-data/uploads";
-
 /// The files of all chats; cheap to clone.
 #[derive(Clone)]
 pub struct Workspaces {

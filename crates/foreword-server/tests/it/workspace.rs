@@ -6,9 +6,8 @@ use std::{
     path::Path,
 };
 
-use foreword_server::{
-    ChatId, Session, Workspaces, session::SessionSources, workspace::DEFAULT_HOST_UID,
-};
+use foreword_sandbox::SandboxConfig;
+use foreword_server::{ChatId, Session, Workspaces, session::SessionSources};
 use http::HeaderMap;
 use jiff::SignedDuration;
 
@@ -64,11 +63,9 @@ async fn nothing_is_made_before_a_chat_is_used() {
     assert_eq!(fs::read_to_string(root.join("a/chat")).unwrap(), "a");
     if rustix::process::geteuid().is_root() {
         for path in [workspace.home_path(), workspace.outputs_path()] {
+            let user = SandboxConfig::default().host_uid;
             let metadata = path.metadata().unwrap();
-            assert_eq!(
-                (metadata.uid(), metadata.gid()),
-                (DEFAULT_HOST_UID, DEFAULT_HOST_UID)
-            );
+            assert_eq!((metadata.uid(), metadata.gid()), (user, user));
         }
         assert_eq!(workspace.uploads_path().metadata().unwrap().uid(), 0);
     }
@@ -131,7 +128,7 @@ async fn of_many_who_come_first_one_becomes_the_owner() {
             // Each as if it were a process of its own: nothing is shared but the directory.
             let workspaces = Workspaces::new(
                 Some(server.data.path().join("workspaces")),
-                DEFAULT_HOST_UID,
+                SandboxConfig::default().host_uid,
                 server.app.config(),
                 server.app.clock().clone(),
             );

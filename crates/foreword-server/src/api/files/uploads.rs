@@ -6,6 +6,7 @@ use axum::{
     Json,
     extract::{Request, State},
 };
+use foreword_sandbox::UPLOADS;
 use http::{StatusCode, header};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ use crate::{
     extract::{ChatSession, FilePath, Query},
     session::Session,
     workspace::{
-        CONTAINER_UPLOADS, Workspace,
+        Workspace,
         files::{self, DotFiles, FileEntry},
         hashes,
         name::UploadName,
@@ -286,7 +287,7 @@ impl UploadedFile {
             name: file_name(&entry.path),
             size: entry.size,
             modified: entry.modified.to_string(),
-            container_path: format!("{CONTAINER_UPLOADS}/{path}"),
+            container_path: format!("{UPLOADS}/{path}"),
             path,
         }
     }

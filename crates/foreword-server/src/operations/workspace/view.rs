@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use foreword_sandbox::{FileKind, FileStat, ListDirectory, Listing, ReadFile, SandboxError};
+use tokio::sync::Semaphore;
 
 use super::{
     MAX_CHARACTERS, Outcome, Place,
@@ -17,6 +18,9 @@ const PIECE: u64 = 1 << 20;
 
 /// The largest picture that is shown, in bytes.
 const MAX_PICTURE: u64 = 20 << 20;
+
+/// Whose turn it is to have a picture decoded: two at a time, since one may take half a gibibyte while it is.
+static PICTURES: Semaphore = Semaphore::const_new(2);
 
 /// How much of a file tells what it is, in bytes.
 const BEGINNING: usize = 8 << 10;
@@ -207,6 +211,10 @@ async fn picture(
         );
         return Ok(Outcome::failed(fault).into());
     }
+    let _turn = PICTURES
+        .acquire()
+        .await
+        .expect("the semaphore is never closed");
     while (bytes.len() as u64) < stat.size {
         let piece = read(place, path, bytes.len() as u64).await?.bytes;
         if piece.is_empty() {

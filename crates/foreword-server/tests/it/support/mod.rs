@@ -10,12 +10,11 @@ use std::{
 };
 
 use axum::{Router, body::Body, response::Response};
-use foreword_sandbox::NoSandboxes;
+use foreword_sandbox::{NoSandboxes, SandboxConfig};
 use foreword_server::{
     App, AppParts, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
     render::Surroundings,
-    workspace::DEFAULT_HOST_UID,
 };
 use foreword_store::{Clock, Store, StoreConfig, YamlStore};
 use http::{HeaderValue, Method, Request, header};
@@ -195,7 +194,12 @@ impl TestServerBuilder {
             store = Arc::new(TroubledStore { inner, trouble });
         }
         let files = (!self.without_files).then(|| data.path().join("workspaces"));
-        let workspaces = Workspaces::new(files, DEFAULT_HOST_UID, &self.config, Arc::clone(&clock));
+        let workspaces = Workspaces::new(
+            files,
+            SandboxConfig::default().host_uid,
+            &self.config,
+            Arc::clone(&clock),
+        );
         let app = App::new(AppParts {
             sandboxes: Arc::new(NoSandboxes::wanted()),
             surroundings: Surroundings::without_workspace(),
