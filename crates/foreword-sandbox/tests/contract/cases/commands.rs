@@ -168,7 +168,7 @@ async fn a_background_process_lives_on_and_does_not_hold_the_call(backend: Backe
     assert!(ran.text().contains("started\n"), "{}", ran.summary());
     assert!(ran.summary().ends_with(" background"), "{}", ran.summary());
     assert!(
-        ran.end.duration < Duration::from_secs(5),
+        ran.end.duration < Duration::from_mins(1),
         "{:?}",
         ran.end.duration
     );
@@ -214,7 +214,7 @@ os.execvp("sleep", ["sleep", "7777"])' &
         }
     );
     assert!(
-        ran.end.duration < Duration::from_secs(8),
+        ran.end.duration < Duration::from_mins(1),
         "{:?}",
         ran.end.duration
     );
@@ -258,7 +258,7 @@ async fn a_time_out_reaches_a_command_that_stopped_itself(backend: Backend) {
             ran.summary()
         );
         assert!(
-            ran.end.duration < Duration::from_secs(6),
+            ran.end.duration < Duration::from_mins(1),
             "{script}: {:?}",
             ran.end.duration
         );

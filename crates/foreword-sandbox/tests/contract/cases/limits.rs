@@ -61,8 +61,9 @@ while True:
             "{bomb}: {:?}",
             ran.end.ending
         );
+        // Without control groups it competes with everything else for the processors, so it may take a while to end.
         assert!(
-            ran.end.duration < Duration::from_secs(10),
+            ran.end.duration < Duration::from_mins(1),
             "{bomb}: {:?}",
             ran.end.duration
         );
