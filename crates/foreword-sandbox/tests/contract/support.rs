@@ -1,7 +1,8 @@
 //! Opens sandboxes for a case, and says in one line what a command did.
 
 use std::{
-    fs,
+    fmt, fs,
+    ops::RangeBounds,
     os::unix::fs::chown,
     path::{Path, PathBuf},
     sync::Arc,
@@ -162,6 +163,23 @@ impl Chat {
              count=$((count + 1)); done; echo $count"
         );
         self.text(&script).await.trim().parse().unwrap()
+    }
+
+    /// Waits until the sandbox has so many processes of that name: a program that was just begun still bears the name of its
+    /// parent, and one that was just killed may not have noticed.
+    pub(crate) async fn wait_for_count(
+        &self,
+        name: &str,
+        wanted: impl RangeBounds<usize> + fmt::Debug,
+    ) {
+        let mut seen = 0;
+        for _ in 0..1000 {
+            seen = self.count(name).await;
+            if wanted.contains(&seen) {
+                return;
+            }
+        }
+        panic!("there are {seen} of `{name}`, not {wanted:?}");
     }
 
     pub(crate) fn home(&self, name: &str) -> PathBuf {

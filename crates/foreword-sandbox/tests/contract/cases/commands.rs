@@ -204,7 +204,7 @@ os.execvp("sleep", ["sleep", "7777"])' &
         let chat = chat.clone();
         async move { chat.run_for(script, Duration::from_secs(3)).await }
     });
-    wait_until_sleeping(&chat, 7).await;
+    chat.wait_for_count("sleep", 7..).await;
     std::fs::write(chat.home("go"), "").unwrap();
     let ran = running.await.unwrap();
     assert_eq!(
@@ -220,16 +220,6 @@ os.execvp("sleep", ["sleep", "7777"])' &
     );
     assert_eq!(chat.count("sleep").await, 0);
     assert_eq!(ran.end.restarted, None);
-}
-
-/// Waits until the sandbox has this many processes named `sleep`.
-async fn wait_until_sleeping(chat: &crate::support::Chat, count: usize) {
-    for _ in 0..500 {
-        if chat.count("sleep").await >= count {
-            return;
-        }
-    }
-    panic!("there are not {count} of `sleep`");
 }
 
 async fn a_time_out_spares_the_background_of_earlier_calls(backend: Backend) {
@@ -287,14 +277,9 @@ async fn hanging_up_ends_the_command(backend: Backend) {
         }
     });
     wait_until("the command begins", || chat.home("begun").exists()).await;
-    wait_until_sleeping(&chat, 3).await;
+    chat.wait_for_count("sleep", 3..).await;
     running.abort();
-    for _ in 0..500 {
-        if chat.count("sleep").await == 1 {
-            return;
-        }
-    }
-    panic!("it was not ended");
+    chat.wait_for_count("sleep", ..=1).await;
 }
 
 async fn killing_everything_leaves_the_sandbox_usable(backend: Backend) {
@@ -305,7 +290,8 @@ async fn killing_everything_leaves_the_sandbox_usable(backend: Backend) {
         chat.run("kill -9 -1; echo still here").await.summary(),
         r#"Exited(0) "still here\n""#
     );
-    assert_eq!(chat.count("sleep").await, 0);
+    // The kernel delivers a signal when the process is next scheduled, after `kill` has returned.
+    chat.wait_for_count("sleep", ..=0).await;
     let ran = chat.run("setsid kill -9 -1; echo unreached").await;
     assert!(
         matches!(
@@ -371,7 +357,7 @@ async fn background_floods_do_not_take_the_sandbox(backend: Backend) {
         assert!(ran.summary().ends_with(" background"));
     }
     assert_eq!(chat.text("echo fine").await, "fine\n");
-    assert_eq!(chat.count("yes").await, 3);
+    chat.wait_for_count("yes", 3..).await;
 }
 
 async fn a_closed_home_opens_again(backend: Backend) {
