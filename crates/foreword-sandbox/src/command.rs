@@ -44,7 +44,8 @@ pub struct CommandEnd {
     pub background_output: BackgroundOutput,
     /// Home and outputs hold more than the quota, as counted after an earlier command.
     pub over_quota: Option<Usage>,
-    /// The sandbox had to be started again, so background processes of earlier commands are gone.
+    /// The sandbox had to be started again since the last command, so background processes of earlier ones are gone. The first
+    /// command that ends after it says so.
     pub restarted: Option<Restart>,
     /// How long it ran.
     pub duration: Duration,
@@ -87,7 +88,7 @@ pub enum BackgroundOutput {
     Dropped,
 }
 
-/// Why a sandbox was started again for a command.
+/// Why a sandbox was started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
     /// Background processes held all processes that a sandbox may have.

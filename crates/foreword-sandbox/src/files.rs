@@ -113,8 +113,9 @@ pub struct FileStat {
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// When it was last changed, in seconds since 1970.
-    pub modified: i64,
+    /// When its content or anything else about it last changed, in nanoseconds since 1970. Unlike the time of modification,
+    /// nothing inside the sandbox can set it.
+    pub changed: i64,
 }
 
 /// What a name stands for.

@@ -9,6 +9,8 @@
     reason = "what the tests share is not inside of `#[test]`"
 )]
 
+mod calls;
+mod chat;
 mod check;
 mod configuration;
 mod documents;

@@ -4,8 +4,6 @@
 
 use std::{
     fs,
-    io::Write,
-    net::TcpStream,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -15,89 +13,12 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use expect_test::expect;
 use reqwest::blocking::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{PATIENCE, Place, Server, eventually};
-
-/// A server with the library's simplest prompt, and a chat.
-struct Chat<'a> {
-    /// The MCP endpoint.
-    url: &'a str,
-    id: &'a str,
-}
-
-/// What a tool answered.
-struct Answer {
-    text: String,
-    is_error: bool,
-    content: Value,
-}
-
-impl std::fmt::Display for Answer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mark = if self.is_error { "[isError] " } else { "" };
-        write!(formatter, "{mark}{}", self.text)
-    }
-}
-
-fn server() -> (Place, Server) {
-    let place = Place::new();
-    place.write("data/system_prompts.yaml", "global_prompt: Be kind.\n");
-    let server = place.serve(&["--sandbox", "namespace"]);
-    (place, server)
-}
-
-impl Chat<'_> {
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "calls read better with `json!` alone"
-    )]
-    fn call(&self, tool: &str, arguments: Value) -> Answer {
-        self.call_as(tool, &arguments, &[])
-    }
-
-    fn call_as(&self, tool: &str, arguments: &Value, headers: &[(&str, &str)]) -> Answer {
-        let message = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": tool, "arguments": arguments },
-        });
-        let mut request = Client::builder()
-            .timeout(Duration::from_mins(2))
-            .build()
-            .unwrap()
-            .post(self.url)
-            .header("accept", "application/json, text/event-stream");
-        if !self.id.is_empty() {
-            request = request.header("x-chat-id", self.id);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let response = request.json(&message).send().unwrap();
-        let answer: Value = response.json().unwrap();
-        let result = &answer["result"];
-        let content = result["content"].clone();
-        let texts = content.as_array().unwrap_or_else(|| panic!("{answer}"));
-        let texts: Vec<&str> = texts
-            .iter()
-            .filter_map(|block| block["text"].as_str())
-            .collect();
-        Answer {
-            text: texts.join("\n---\n"),
-            is_error: result["isError"] == true,
-            content,
-        }
-    }
-
-    fn bash(&self, command: &str) -> String {
-        self.call("bash_tool", json!({ "command": command }))
-            .to_string()
-    }
-
-    fn view(&self, path: &str) -> String {
-        self.call("view", json!({ "path": path })).to_string()
-    }
-}
+use crate::{
+    chat::{Chat, server},
+    support::{PATIENCE, Place, eventually},
+};
 
 #[test]
 fn fault_13_a_command_says_how_it_ended() {
@@ -430,6 +351,8 @@ fn fault_19_the_readme_is_the_prompt_of_the_session_whatever_happened_to_it() {
     assert!(readme().contains("the file /home/assistant/README.md in your workspace"));
     chat.bash("echo spoilt > README.md");
     assert_eq!(readme(), prompt("c"));
+    chat.bash("touch -r README.md kept; printf x | dd of=README.md conv=notrunc status=none; touch -r kept README.md");
+    assert_eq!(readme(), prompt("c"), "of the same size and time");
     chat.bash("rm README.md; ln -s /etc/passwd README.md");
     assert_eq!(readme(), prompt("c"));
     chat.bash("echo mine > other.md; rm README.md; ln -s other.md README.md");
@@ -534,60 +457,6 @@ fn a_request_that_names_no_chat_is_told_so() {
         "{answer}"
     );
     assert!(answer.contains("`X-Chat-Id`"), "{answer}");
-}
-
-#[test]
-fn fault_45_a_client_that_hangs_up_ends_its_command() {
-    let (_place, server) = server();
-    let url = &server.url("/mcp");
-    let chat = Chat { url, id: "c" };
-    chat.bash("true");
-    let body = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "bash_tool", "arguments": { "command": "while true; do date +%s%N > beat.txt; sleep 0.05; done" } },
-    })
-    .to_string();
-    let mut stream = TcpStream::connect(server.address()).unwrap();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-chat-id: c\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    eventually("the command has begun", PATIENCE, || {
-        (!chat
-            .bash("cat beat.txt 2>/dev/null || true")
-            .starts_with("[no"))
-        .then_some(())
-    });
-    drop(stream);
-    eventually("the command has ended", PATIENCE, || {
-        (chat.bash("cat beat.txt; sleep 0.3") == chat.bash("cat beat.txt")).then_some(())
-    });
-}
-
-#[test]
-fn progress_is_told_to_a_client_that_asks_for_it() {
-    let (_place, server) = server();
-    let message = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {
-            "name": "bash_tool", "arguments": { "command": "sleep 5; echo done" },
-            "_meta": { "progressToken": "p" },
-        },
-    });
-    let request = Client::new()
-        .post(server.url("/mcp"))
-        .header("x-chat-id", "c");
-    let request = request.header("accept", "application/json, text/event-stream");
-    let response = request.json(&message).send().unwrap();
-    assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let text = response.text().unwrap();
-    let told = text.matches("notifications/progress").count();
-    assert!((1..=3).contains(&told), "{text}");
-    assert!(
-        text.contains(r#""progressToken":"p""#) && text.contains("done"),
-        "{text}"
-    );
 }
 
 #[test]

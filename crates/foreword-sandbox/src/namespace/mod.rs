@@ -99,7 +99,24 @@ impl NamespaceSandboxes {
     }
 
     async fn lease(&self, spec: &SandboxSpec) -> Result<Lease<Sandbox>, SandboxError> {
-        self.pool.lease(&spec.key, || self.start(spec)).await
+        let lease = self.pool.lease(&spec.key, || self.start(spec)).await?;
+        if lease.origin == Origin::Replaced {
+            lease.sandbox.owe(Restart::Ended);
+        }
+        Ok(lease)
+    }
+
+    /// The sandbox that stands in for one that could not do its work for this reason.
+    async fn lease_after(
+        &self,
+        spec: &SandboxSpec,
+        restart: Option<Restart>,
+    ) -> Result<Lease<Sandbox>, SandboxError> {
+        let lease = self.lease(spec).await?;
+        if let Some(restart) = restart {
+            lease.sandbox.owe(restart);
+        }
+        Ok(lease)
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
@@ -161,14 +178,16 @@ impl NamespaceSandboxes {
         operation: &FileOperation,
         mut content: Option<&mut Content>,
     ) -> Result<Done, SandboxError> {
-        let mut is_last = false;
+        let mut restarted = None;
         loop {
-            let lease = self.lease(spec).await?;
+            let lease = self.lease_after(spec, restarted).await?;
             match file_work::work(&lease.sandbox, operation, content.as_deref_mut()).await {
                 Ok(done) => return Ok(done),
-                Err(error) => self.recover(spec, lease, error, is_last).await?,
-            };
-            is_last = true;
+                Err(error) => {
+                    let is_last = restarted.is_some();
+                    restarted = Some(self.recover(spec, lease, error, is_last).await?);
+                }
+            }
         }
     }
 }
@@ -188,17 +207,18 @@ impl Sandboxes for NamespaceSandboxes {
         run::check(command)?;
         let limit = command.timeout.min(self.config.command_timeout_max());
         let mut restarted = None;
-        let mut is_last = false;
         loop {
-            let lease = self.lease(spec).await?;
-            if lease.origin == Origin::Replaced {
-                restarted.get_or_insert(Restart::Ended);
-            }
+            let lease = self.lease_after(spec, restarted).await?;
             match run::run(&lease.sandbox, command, limit, output).await {
-                Ok(end) => return Ok(CommandEnd { restarted, ..end }),
-                Err(error) => restarted = Some(self.recover(spec, lease, error, is_last).await?),
+                Ok(end) => {
+                    let restarted = lease.sandbox.take_owed();
+                    return Ok(CommandEnd { restarted, ..end });
+                }
+                Err(error) => {
+                    let is_last = restarted.is_some();
+                    restarted = Some(self.recover(spec, lease, error, is_last).await?);
+                }
             }
-            is_last = true;
         }
     }
 

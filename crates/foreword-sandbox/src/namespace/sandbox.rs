@@ -31,7 +31,7 @@ use super::{
     sys,
     usage::UsageWatch,
 };
-use crate::pool::Life;
+use crate::{command::Restart, pool::Life};
 
 /// How long init gets to end by itself once its socket is closed; it takes a millisecond.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
@@ -43,6 +43,8 @@ pub(super) struct Sandbox {
     runtime: Handle,
     remains: Arc<Remains>,
     next_id: AtomicU32,
+    /// Why it took the place of another, until somebody who can tell the model was told.
+    untold: Mutex<Option<Restart>>,
     /// What its workspace holds.
     pub(super) usage: Arc<UsageWatch>,
     /// Who it is outside, if that is another than the server.
@@ -99,6 +101,7 @@ impl Sandbox {
             runtime: Handle::current(),
             remains: Arc::new(remains),
             next_id: AtomicU32::new(0),
+            untold: Mutex::new(None),
             usage,
             owner,
         })
@@ -138,6 +141,20 @@ impl Sandbox {
             // If init is gone, so is what the request is about.
             let _ = link.send(&request, &descriptors).await;
         });
+    }
+
+    /// Remembers why it took the place of another, for the next command: only a command's end can say so.
+    pub(super) fn owe(&self, restart: Restart) {
+        self.untold().get_or_insert(restart);
+    }
+
+    /// Why it took the place of another, if nobody was told yet.
+    pub(super) fn take_owed(&self) -> Option<Restart> {
+        self.untold().take()
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<Restart>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many processes the memory limit has ended so far.

@@ -10,31 +10,52 @@ use axum::{
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-/// The shape of a single answer.
+pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// The shapes of an answer that a client takes: one of them at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answers {
-    Json,
-    EventStream,
+pub(super) struct Answers {
+    /// It takes JSON, which is what it gets then unless there is something to say before the answer.
+    pub(super) json: bool,
+    /// How far it takes an event stream.
+    pub(super) events: Events,
+}
+
+/// How far a client takes an event stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Events {
+    /// Not at all.
+    Refused,
+    /// It says that it takes anything, or nothing: it gets one where it asked for what only a stream can hold.
+    Tolerated,
+    /// It names them.
+    Named,
 }
 
 impl Answers {
-    /// JSON where it is taken; none where neither is.
+    /// None where neither shape is taken.
     pub(super) fn accepted(headers: &HeaderMap) -> Option<Self> {
         if !headers.contains_key(header::ACCEPT) {
-            return Some(Self::Json);
+            return Some(Self {
+                json: true,
+                events: Events::Tolerated,
+            });
         }
-        if accepts(headers, ["application/json", "application/*", "*/*"]) {
-            Some(Self::Json)
-        } else if accepts(headers, ["text/event-stream", "text/*", "*/*"]) {
-            Some(Self::EventStream)
+        let anything = accepts(headers, &["*/*"]);
+        let json = anything || accepts(headers, &["application/json", "application/*"]);
+        let events = if accepts(headers, &["text/event-stream", "text/*"]) {
+            Events::Named
+        } else if anything {
+            Events::Tolerated
         } else {
-            None
-        }
+            Events::Refused
+        };
+        (json || events > Events::Refused).then_some(Self { json, events })
     }
 }
 
 /// Whether one of `ranges` stands in `Accept` and is not ruled out by a weight of zero.
-fn accepts(headers: &HeaderMap, ranges: [&str; 3]) -> bool {
+fn accepts(headers: &HeaderMap, ranges: &[&str]) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()
@@ -61,19 +82,30 @@ pub(super) async fn as_event_stream(response: Response) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let json = to_bytes(body, usize::MAX)
+    let event = in_event(body).await;
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, EVENT_STREAM);
+    Response::from_parts(parts, event)
+}
+
+/// The body of an answer whose status was sent before it was known, as events.
+pub(super) async fn as_event(response: Response) -> Body {
+    if is_json(&response) {
+        in_event(response.into_body()).await
+    } else {
+        response.into_body()
+    }
+}
+
+async fn in_event(json: Body) -> Body {
+    let json = to_bytes(json, usize::MAX)
         .await
         .expect("an answer that is in memory already can be read");
     let mut event = BytesMut::with_capacity(json.len() + 32);
     event.extend_from_slice(b"event: message\ndata: ");
     event.extend_from_slice(&json);
     event.extend_from_slice(b"\n\n");
-    parts.headers.remove(header::CONTENT_LENGTH);
-    parts.headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
-    Response::from_parts(parts, Body::from(event.freeze()))
+    Body::from(event.freeze())
 }
 
 pub(super) fn is_json(response: &Response) -> bool {

@@ -4,7 +4,10 @@
 //! knows. After: what rmcp could not read gets the error that JSON-RPC has for it. A well-formed body is parsed once, by
 //! rmcp.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use axum::{
     body::{Body, to_bytes},
@@ -14,9 +17,13 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::Full;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+use rmcp::{
+    model::{ProtocolVersion, RequestId, RequestMetaObject},
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
+    },
 };
+use serde::Deserialize;
 
 use crate::{
     api::openapi::{MessageProblems, SessionParameters},
@@ -25,15 +32,17 @@ use crate::{
     config::Form,
     error::ApiError,
     extract::{WholeBody, require_json},
-    session::SessionSources,
+    session::{SessionRequest, SessionSources},
 };
 
 use super::{
-    accept::{Answers, as_event_stream, is_json},
+    accept::{Answers, Events, as_event_stream, is_json},
     batch,
     handler::{Call, Handler},
     instructions::form_in_query,
     message::{Refusal, is_batch, why_unreadable},
+    patience::stream_if_slow,
+    running::{CallName, RunningCalls},
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -46,6 +55,7 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 pub(crate) struct Endpoint {
     app: App,
     rmcp: StreamableHttpService<Handler, NeverSessionManager>,
+    running: Arc<RunningCalls>,
 }
 
 impl Endpoint {
@@ -62,12 +72,16 @@ impl Endpoint {
         Self {
             app,
             rmcp: StreamableHttpService::new(handler, Arc::default(), config),
+            running: Arc::default(),
         }
     }
 
     /// The answer to one message.
     pub(super) async fn answer(&self, parts: Parts, message: Bytes) -> Response {
         let call = parts.extensions.get::<Arc<Call>>().cloned();
+        let cancelled = call
+            .as_deref()
+            .and_then(|call| self.cancelled_by(&parts, call, &message));
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let mut response = Box::pin(self.rmcp.handle(request)).await.map(Body::new);
         match response.status() {
@@ -75,6 +89,11 @@ impl Endpoint {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => return why_unreadable(&message).into_response(),
             StatusCode::BAD_REQUEST if !is_json(&response) => {
                 return in_json_rpc(response, &message).await;
+            }
+            StatusCode::ACCEPTED => {
+                if let Some(name) = cancelled {
+                    self.running.cancel(&name);
+                }
             }
             _ => {}
         }
@@ -84,10 +103,29 @@ impl Endpoint {
         response
     }
 
+    /// The call that `message` cancels. Later revisions do that by closing the connection, which rmcp sees.
+    fn cancelled_by(&self, parts: &Parts, call: &Call, message: &[u8]) -> Option<CallName> {
+        memchr::memmem::find(message, Cancelled::METHOD.as_bytes())?;
+        let is_older = parts
+            .headers
+            .get("mcp-protocol-version")
+            .is_none_or(|version| {
+                version.as_bytes() < ProtocolVersion::V_2026_07_28.as_str().as_bytes()
+            });
+        let Cancelled { method, params } = serde_json::from_slice(message).ok()?;
+        if !is_older || method != Cancelled::METHOD {
+            return None;
+        }
+        let session = call.session(self.app.sessions(), &parts.headers, &params.meta);
+        let session = session.and_then(SessionRequest::require).ok()?;
+        Some(call.name(&session, params.request_id))
+    }
+
     /// What the handler has to know of the request beside the message.
     fn read_call(
         &self,
         caller: &Caller,
+        answers: Answers,
         parts: &Parts,
         path: Result<RawPathParams, RawPathParamsRejection>,
     ) -> Result<Call, Refusal> {
@@ -108,14 +146,42 @@ impl Endpoint {
         let form = form_in_query(parts.uri.query(), "instructions")?
             .or(caller.instructions)
             .unwrap_or(self.app.config().delivery.instructions);
-        Ok(Call::new(session, path_chat, form))
+        Ok(Call {
+            session,
+            path_chat,
+            form,
+            key_name: caller.key_name.clone(),
+            takes_progress: answers.events > Events::Refused,
+            running: Arc::clone(&self.running),
+            refused: AtomicBool::new(false),
+        })
     }
+}
+
+/// Says that a client does not wait for an answer any more.
+#[derive(Deserialize)]
+struct Cancelled {
+    method: String,
+    params: CancelledParams,
+}
+
+#[derive(Deserialize)]
+struct CancelledParams {
+    #[serde(rename = "requestId")]
+    request_id: RequestId,
+    #[serde(rename = "_meta", default)]
+    meta: RequestMetaObject,
+}
+
+impl Cancelled {
+    const METHOD: &str = "notifications/cancelled";
 }
 
 /// Answers one MCP message (Streamable HTTP, stateless).
 ///
 /// `initialize` and `server/discover` carry the session's prompt as `instructions`. A chat id in the path beats those of
-/// headers.
+/// headers. An answer that takes over 10 seconds is an event stream where `Accept` names `text/event-stream`, and so is one
+/// that a progress token was given for.
 #[utoipa::path(
     post, path = "/mcp", tag = "delivery",
     params(
@@ -144,22 +210,30 @@ pub(crate) async fn deliver(
     parts.extensions.remove::<WholeBody>();
     require_json(&parts.headers)?;
     let answers = Answers::accepted(&parts.headers).ok_or_else(not_acceptable)?;
-    let response = match endpoint.read_call(&caller, &parts, path) {
+    let mut call = match endpoint.read_call(&caller, answers, &parts, path) {
         Err(refusal) => return Ok(refusal.in_answer_to(&body).into_response()),
-        Ok(call) => {
-            parts.extensions.insert(Arc::new(call));
-            parts.headers.insert(header::ACCEPT, BOTH);
-            parts.headers.insert(header::CONTENT_TYPE, JSON);
-            if is_batch(&body) {
-                batch::answer(&endpoint, parts, &body).await.into_response()
-            } else {
-                endpoint.answer(parts, body).await
-            }
+        Ok(call) => call,
+    };
+    parts.headers.insert(header::ACCEPT, BOTH);
+    parts.headers.insert(header::CONTENT_TYPE, JSON);
+    let response = if is_batch(&body) {
+        // Its answers come together, as one array.
+        call.takes_progress = false;
+        parts.extensions.insert(Arc::new(call));
+        batch::answer(&endpoint, parts, &body).await.into_response()
+    } else {
+        parts.extensions.insert(Arc::new(call));
+        let answer = Box::pin(async move { endpoint.answer(parts, body).await });
+        if answers.events == Events::Named {
+            stream_if_slow(answer).await
+        } else {
+            answer.await
         }
     };
-    Ok(match answers {
-        Answers::Json => response,
-        Answers::EventStream => as_event_stream(response).await,
+    Ok(if answers.json {
+        response
+    } else {
+        as_event_stream(response).await
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -13,8 +13,8 @@ use rmcp::{
         CompleteResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
         Implementation, InitializeRequestParams, InitializeResult, JsonObject,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, RequestMetaObject,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        ProgressToken, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, RequestId,
+        RequestMetaObject, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -26,10 +26,16 @@ use crate::{
     config::Form,
     metrics::{Tier, ToolOutcome},
     render::RenderError,
-    session::{SessionError, SessionRequest, SessionSources},
+    session::{Session, SessionError, SessionReader, SessionRequest, SessionSources},
 };
 
-use super::{instructions::nobodys_session, resources, stdio::StdioSession, tools, work};
+use super::{
+    instructions::nobodys_session,
+    resources,
+    running::{CallName, RunningCall, RunningCalls},
+    stdio::StdioSession,
+    tools, work,
+};
 
 /// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
 const TOOLS_TTL_MS: u64 = 60_000;
@@ -50,21 +56,41 @@ enum Source {
 
 /// What the edge read of an HTTP request.
 pub(super) struct Call {
-    session: SessionRequest,
-    path_chat: Option<String>,
-    form: Form,
+    pub(super) session: SessionRequest,
+    pub(super) path_chat: Option<String>,
+    pub(super) form: Form,
+    /// The key that it came with, by its name.
+    pub(super) key_name: Option<Arc<str>>,
+    /// Whether the answer may be a stream, in which there is room for messages before it.
+    pub(super) takes_progress: bool,
+    /// The calls that the client may still cancel.
+    pub(super) running: Arc<RunningCalls>,
     /// Set where the session turns out to be unusable only here; the edge answers that with status 400.
     pub(super) refused: AtomicBool,
 }
 
 impl Call {
-    pub(super) fn new(session: SessionRequest, path_chat: Option<String>, form: Form) -> Self {
-        Self {
-            session,
-            path_chat,
-            form,
-            refused: AtomicBool::new(false),
+    /// Whose session it is; what `meta` says counts where path and headers are silent.
+    pub(super) fn session(
+        &self,
+        reader: &SessionReader,
+        headers: &HeaderMap,
+        meta: &RequestMetaObject,
+    ) -> Result<SessionRequest, SessionError> {
+        if !names_session(meta) {
+            return Ok(self.session.clone());
         }
+        reader.read(SessionSources {
+            headers,
+            query: None,
+            path_chat: self.path_chat.as_deref(),
+            meta: Some(meta),
+        })
+    }
+
+    /// By what the client knows its request.
+    pub(super) fn name(&self, session: &Session, request_id: RequestId) -> CallName {
+        CallName::new(self.key_name.clone(), session, request_id)
     }
 }
 
@@ -129,6 +155,7 @@ impl Handler {
         if tool.name != tools::READ_ME {
             return match session.require() {
                 Ok(session) => {
+                    let _running = listed(context, &session);
                     Box::pin(work::call(
                         &self.app, &session, &tool.name, arguments, context,
                     ))
@@ -143,7 +170,6 @@ impl Handler {
         }
     }
 
-    /// Whose session it is; what `_meta` says counts where path and headers are silent.
     fn session(
         &self,
         context: &RequestContext<RoleServer>,
@@ -153,15 +179,7 @@ impl Handler {
             return session.read(reader, meta);
         }
         let (parts, call) = http_call(context).expect("the edge leaves its call in each request");
-        if !names_session(meta) {
-            return Ok(call.session.clone());
-        }
-        reader.read(SessionSources {
-            headers: &parts.headers,
-            query: None,
-            path_chat: call.path_chat.as_deref(),
-            meta: Some(meta),
-        })
+        call.session(reader, &parts.headers, meta)
     }
 }
 
@@ -359,6 +377,19 @@ fn http_call(context: &RequestContext<RoleServer>) -> Option<(&Parts, &Call)> {
     let parts = context.extensions.get::<Parts>()?;
     let call = parts.extensions.get::<Arc<Call>>()?;
     Some((parts, call))
+}
+
+/// Lists a call that a message of its own may cancel, for as long as the guard lives. On stdio, and by closing the connection, rmcp does it.
+fn listed(context: &RequestContext<RoleServer>, session: &Session) -> Option<RunningCall> {
+    let (_, call) = http_call(context).filter(|_| !speaks_2026(context))?;
+    let name = call.name(session, context.id.clone());
+    Some(call.running.enter(name, context.ct.clone()))
+}
+
+/// The token under which the client hears how its call goes on, if it asked for that and can.
+pub(super) fn progress_token(context: &RequestContext<RoleServer>) -> Option<ProgressToken> {
+    let takes_progress = http_call(context).is_none_or(|(_, call)| call.takes_progress);
+    context.meta.get_progress_token().filter(|_| takes_progress)
 }
 
 fn names_session(meta: &RequestMetaObject) -> bool {

@@ -21,7 +21,7 @@ use crate::{
     session::Session,
 };
 
-use super::arguments::Call;
+use super::{arguments::Call, handler::progress_token};
 
 /// How often a client that asked for it hears that a command still runs.
 const PROGRESS: Duration = Duration::from_secs(2);
@@ -73,7 +73,7 @@ async fn work(app: &App, session: &Session, call: Call) -> Result<Seen, EntryErr
 
 /// Says now and then that there is nothing new yet, if the client asked for it; never ends.
 async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infallible {
-    let Some(token) = context.meta.get_progress_token() else {
+    let Some(token) = progress_token(context) else {
         return std::future::pending().await;
     };
     let started = Instant::now();

@@ -300,7 +300,7 @@ fn stat(metadata: &Metadata) -> FileStat {
         kind: kind(metadata),
         size: metadata.len(),
         mode: metadata.mode() & 0o7777,
-        modified: metadata.mtime(),
+        changed: metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec(),
     }
 }
 

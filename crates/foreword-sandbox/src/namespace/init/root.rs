@@ -20,6 +20,7 @@ use rustix::{
         MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
         mount_change, move_mount, unmount,
     },
+    param::page_size,
     process::{DumpableBehavior, chdir, pivot_root, set_dumpable_behavior, umask},
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
@@ -40,6 +41,7 @@ const PROGRAMS: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "lib
 const OURS: [&str; 9] = [
     "proc", "sys", "dev", "tmp", "run", "home", "mnt", "root", ".old",
 ];
+/// The most that `/dev/shm` holds, and the most in segments of System V.
 const SHARED_MEMORY_BYTES: u64 = 64 << 20;
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Facts about the host's kernel that nobody needs.
@@ -125,6 +127,18 @@ fn limit_namespace() {
     ] {
         // A kernel without inotify has no such file, and needs no such limit.
         let _ = fs::write(format!("/proc/sys/user/{name}"), most);
+    }
+    // What System V holds outlives its processes, and would leave no memory for the command that is to remove it. Only true
+    // root may set these; an unprivileged server has no limit for the memory of all processes together anyway.
+    for (name, most) in [
+        (
+            "shmall",
+            (SHARED_MEMORY_BYTES / page_size() as u64).to_string(),
+        ),
+        ("msgmni", "64".to_owned()),
+        ("sem", "250 32000 100 128".to_owned()),
+    ] {
+        let _ = fs::write(format!("/proc/sys/kernel/{name}"), most);
     }
 }
 

@@ -1,15 +1,17 @@
 //! Limits: what is too much is ended and said, and the next call works.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use foreword_sandbox::{Ending, Restart};
 
-use crate::support::{Backend, wait_until};
+use crate::support::{Backend, Chat, wait_until};
 
 super::cases! {
     every_limit_says_what_keeps_it
     a_fork_bomb_is_contained_and_ended
     a_background_that_holds_every_process_is_ended_for_the_next_command
+    a_restart_for_work_on_files_is_told_by_the_next_command
+    shared_memory_of_system_v_is_limited
     a_memory_bomb_is_ended_and_said
     a_full_tmp_is_no_space_left
     a_large_tmp_does_not_take_all_memory
@@ -80,6 +82,31 @@ while True:
 async fn a_background_that_holds_every_process_is_ended_for_the_next_command(backend: Backend) {
     let place = backend.open_with(|config| config.max_processes = 32);
     let chat = place.chat("a");
+    take_all_processes(&chat).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(
+        ran.summary(),
+        r#"Exited(0) "fine\n" restarted NoProcessLeft"#
+    );
+    assert_eq!(ran.end.restarted, Some(Restart::NoProcessLeft));
+    assert_eq!(chat.run("echo fine").await.end.restarted, None);
+}
+
+async fn a_restart_for_work_on_files_is_told_by_the_next_command(backend: Backend) {
+    let place = backend.open_with(|config| config.max_processes = 32);
+    let chat = place.chat("a");
+    take_all_processes(&chat).await;
+    let found = chat.sandboxes.stat(&chat.spec, Path::new("full")).await;
+    assert_eq!(found.unwrap().size, 0);
+    assert_eq!(
+        chat.run("echo fine").await.end.restarted,
+        Some(Restart::NoProcessLeft)
+    );
+    assert_eq!(chat.run("echo fine").await.end.restarted, None);
+}
+
+/// Leaves a background that forks whenever there is room.
+async fn take_all_processes(chat: &Chat) {
     let hold = "python3 -c 'import os, time
 if os.fork(): os._exit(0)
 os.setsid()
@@ -89,13 +116,24 @@ while True:
   except OSError: open(\"full\", \"w\").close(); time.sleep(9999)' > /dev/null 2>&1 &";
     chat.run(hold).await;
     wait_until("all processes are taken", || chat.home("full").exists()).await;
-    let ran = chat.run("echo fine").await;
-    assert_eq!(
-        ran.summary(),
-        r#"Exited(0) "fine\n" restarted NoProcessLeft"#
-    );
-    assert_eq!(ran.end.restarted, Some(Restart::NoProcessLeft));
-    assert_eq!(chat.run("echo fine").await.end.restarted, None);
+}
+
+/// It stays when the process that made it has ended, so it could else take the room of all later commands.
+async fn shared_memory_of_system_v_is_limited(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    let ran = chat.run("ipcmk -M 32M && ipcmk -M 33M").await;
+    if !place.has_group_for("memory_bytes") {
+        // Only true root may set the limit, and without groups memory is limited for each process alone anyway.
+        assert_eq!(ran.end.ending, Ending::Exited(0), "{}", ran.summary());
+        return;
+    }
+    assert_eq!(ran.end.ending, Ending::Exited(1), "{}", ran.summary());
+    let text = ran.text();
+    assert!(text.contains("No space left on device"), "{text}");
+    let queues = "for i in $(seq 300); do ipcmk -Q || break; done 2>&1 | tail -1";
+    let text = chat.text(queues).await;
+    assert!(text.contains("failed"), "{text}");
 }
 
 async fn a_memory_bomb_is_ended_and_said(backend: Backend) {

@@ -76,7 +76,7 @@ const MOST_REMEMBERED: u64 = 10_000;
 struct Written {
     revision: String,
     size: u64,
-    modified: i64,
+    changed: i64,
 }
 
 impl Readmes {
@@ -97,7 +97,7 @@ async fn refresh(
     let as_it_is = |stat: FileStat| Written {
         revision: prompt.revision().to_owned(),
         size: stat.size,
-        modified: stat.modified,
+        changed: stat.changed,
     };
     if !started
         && let Some(written) = readmes.get(&spec.key).await
