@@ -74,12 +74,22 @@ pub(crate) struct Serving {
     /// Listen here; localhost is 127.0.0.1, port 0 takes a free one, which is printed [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Where commands run: auto, namespace, docker or none [default: auto]
+    /// Where commands run: auto, namespace or none [default: auto]
     #[arg(long, value_name = "BACKEND")]
     sandbox: Option<String>,
     /// Serve addresses beyond this machine although no key is set
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
+}
+
+impl Serving {
+    /// The part of it that a server on stdin and stdout has.
+    pub(crate) fn with_sandbox(sandbox: Option<String>) -> Self {
+        Self {
+            sandbox,
+            ..Self::default()
+        }
+    }
 }
 
 impl Common {
@@ -119,6 +129,9 @@ pub(crate) enum Command {
         /// The chat id [default: made of the working directory's name and path]
         #[arg(long, value_name = "ID")]
         chat: Option<String>,
+        /// Where commands run: auto, namespace or none [default: auto]
+        #[arg(long, value_name = "BACKEND")]
+        sandbox: Option<String>,
     },
     /// List, show and change profiles
     #[command(subcommand, visible_alias = "profile")]

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use foreword_sandbox::{BackendName, Network, Sandboxes, SandboxesState};
+use foreword_sandbox::{BackendName, Enforcement, Network, Sandboxes, SandboxesState};
 use foreword_server::{
     App, AppParts, Session, Workspaces,
     config::{ConfigError, Warning},
@@ -61,12 +61,13 @@ pub(crate) fn app(
 /// What the model finds. `auto` becomes `none` where no sandbox works; with a backend that was asked for by name the tools are
 /// there all the same, and say what is wrong.
 fn surroundings(config: &Config, sandboxes: &dyn Sandboxes) -> Surroundings {
-    let works = sandboxes.state().unavailable.is_none();
+    let state = sandboxes.state();
+    let works = state.unavailable.is_none();
     match config.sandbox.backend {
         BackendName::None => Surroundings::without_workspace(),
         BackendName::Auto if !works => Surroundings::without_workspace(),
         BackendName::Auto | BackendName::Namespace | BackendName::Docker => {
-            Surroundings::with_workspace(&config.sandbox)
+            Surroundings::with_workspace(&config.sandbox, &state.limits)
         }
     }
 }
@@ -86,6 +87,23 @@ fn sandbox_warnings(config: &Config, state: &SandboxesState) -> Vec<String> {
         }
         _ => {}
     }
+    let weak: Vec<String> = state
+        .limits
+        .iter()
+        .filter(|limit| {
+            matches!(
+                limit.enforcement,
+                Enforcement::EachProcess(_) | Enforcement::Missing(_)
+            )
+        })
+        .map(|limit| format!("`sandbox.{}`", limit.setting))
+        .collect();
+    if !weak.is_empty() {
+        warnings.push(format!(
+            "{} cannot be kept for a sandbox as a whole here; `foreword doctor` says why, and what to do",
+            weak.join(", ")
+        ));
+    }
     warnings
 }
 
@@ -96,10 +114,9 @@ pub(crate) fn check_sandbox(config: &Config) -> Result<(), Failure> {
         let what = "`sandbox.backend` is `docker`, but this version has no Docker backend yet";
         return Err(refuse(what.to_owned()).hint("set it to `auto`, `namespace` or `none`"));
     }
-    config
-        .sandbox
-        .check()
-        .map_err(|error| refuse(error.to_string()))?;
+    config.sandbox.check().map_err(|error| {
+        refuse(error.to_string()).hint("change it in `[sandbox]` and start again")
+    })?;
     let has_key = config.auth.merged().set_keys().next().is_some();
     if config.sandbox.network == Network::Host && !has_key {
         return Err(refuse(

@@ -178,6 +178,12 @@ impl SandboxConfig {
         Ok(())
     }
 
+    /// Size of `/tmp`, in bytes. What is in it counts as memory: if it could take all, no command could run that empties it.
+    #[must_use]
+    pub fn tmp_in_force(&self) -> u64 {
+        self.tmp_bytes.min(self.memory_bytes / 2)
+    }
+
     /// How long a sandbox may be without a call.
     #[must_use]
     pub fn idle_timeout(&self) -> Duration {

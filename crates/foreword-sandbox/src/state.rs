@@ -43,6 +43,8 @@ pub enum Enforcement {
     Sampled,
     /// Nothing: why not, and what to do.
     Missing(String),
+    /// Nothing, since the setting is 0.
+    Off,
 }
 
 /// Why there are no sandboxes.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use foreword_sandbox::Sandboxes;
 use foreword_store::{Clock, Store};
+use rmcp::model::Tool;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -12,9 +13,10 @@ use crate::{
     config::ServerConfig,
     extract::BodyMemory,
     links::Links,
+    mcp::tools,
     metrics::Metrics,
     middleware::{Hosts, RequestIds},
-    operations::workspace::{entry::Readmes, queue::EditQueue},
+    operations::workspace::{entry::Readmes, queue::ChatQueue},
     render::{Renderer, Surroundings},
     session::SessionReader,
     workspace::Workspaces,
@@ -47,7 +49,8 @@ struct Inner {
     library_texts: Arc<Semaphore>,
     body_memory: BodyMemory,
     readmes: Readmes,
-    edits: EditQueue,
+    edits: ChatQueue,
+    tools: Arc<[Tool]>,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -101,7 +104,8 @@ impl App {
                 library_texts: Arc::new(Semaphore::new(LIBRARY_TEXTS_AT_ONCE)),
                 body_memory: BodyMemory::new(config.http.body_memory),
                 readmes: Readmes::new(),
-                edits: EditQueue::default(),
+                edits: ChatQueue::default(),
+                tools: tools::all(&surroundings).into(),
                 store,
                 config,
                 clock,
@@ -131,6 +135,11 @@ impl App {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.inner.clock
+    }
+
+    /// The tools, in the order in which they are listed.
+    pub(crate) fn tools(&self) -> &[Tool] {
+        &self.inner.tools
     }
 
     /// Where commands run.
@@ -192,7 +201,7 @@ impl App {
     }
 
     /// Who changes files next, chat by chat.
-    pub(crate) fn edits(&self) -> &EditQueue {
+    pub(crate) fn edits(&self) -> &ChatQueue {
         &self.inner.edits
     }
 

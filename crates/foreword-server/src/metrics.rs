@@ -1,6 +1,9 @@
 //! What is counted, with bounded labels: never a chat, an e-mail, a path.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -77,7 +80,7 @@ struct TierLabel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ToolLabels {
-    tool: &'static str,
+    tool: Cow<'static, str>,
     outcome: &'static str,
 }
 
@@ -192,7 +195,7 @@ impl Metrics {
     }
 
     /// Counts a call of one of our own tools; callers' names of tools are no labels.
-    pub fn tool_call(&self, tool: &'static str, outcome: ToolOutcome, seconds: f64) {
+    pub fn tool_call(&self, tool: Cow<'static, str>, outcome: ToolOutcome, seconds: f64) {
         let outcome = match outcome {
             ToolOutcome::Success => "success",
             ToolOutcome::Error => "error",

@@ -1,6 +1,7 @@
 //! `foreword doctor`: what works here, one line each, with the cure for what does not.
 //!
-//! Looks without touching: it makes no directory, writes no file, and stops no server.
+//! Looks without touching: it makes no directory, writes no file, and stops no server. One sandbox is started and ended, with the
+//! control groups that it needs, since nothing less shows that it works.
 
 use std::{
     fs,
@@ -278,10 +279,7 @@ fn health(address: SocketAddr) -> std::io::Result<String> {
 /// Whether sandboxes work here, and which limits are kept by what.
 fn sandbox(config: &Config) -> Vec<Finding> {
     if let Err(failure) = server::check_sandbox(config) {
-        return vec![
-            Finding::new("sandbox", State::Bad, failure.to_string())
-                .cure("set `sandbox.backend` to `auto` or `none`, or mend the setting"),
-        ];
+        return vec![failed("sandbox", &failure)];
     }
     let state = foreword_sandbox::open(&config.sandbox).state();
     if let Some(unavailable) = &state.unavailable
@@ -304,10 +302,9 @@ fn sandbox(config: &Config) -> Vec<Finding> {
             Enforcement::Cgroup1 => (State::Good, "kept by control groups (v1)".to_owned()),
             Enforcement::Kernel => (State::Good, "kept by the kernel".to_owned()),
             Enforcement::Sampled => (State::Good, "looked at each second".to_owned()),
-            Enforcement::EachProcess(why) => {
-                (State::Note, format!("kept for each process only: {why}"))
-            }
+            Enforcement::EachProcess(how) => (State::Note, format!("weaker, {how}")),
             Enforcement::Missing(why) => (State::Note, format!("not kept: {why}")),
+            Enforcement::Off => (State::Good, "none, since it is 0".to_owned()),
         };
         Finding::new("limit", weight, format!("{}: {words}", limit.setting))
     });

@@ -69,7 +69,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     };
     match command {
         Command::Serve(serving) => serve::run(&common, &serving)?,
-        Command::Stdio { chat } => stdio::run(&common, chat.as_deref())?,
+        Command::Stdio { chat, sandbox } => {
+            let serving = Serving::with_sandbox(sandbox);
+            stdio::run(&common, &serving, chat.as_deref())?;
+        }
         Command::Profiles(command) => profiles::run(&configured()?, command)?,
         Command::Sections(command) => sections::run(&configured()?, command)?,
         Command::Global(command) => texts::global(&configured()?, command)?,

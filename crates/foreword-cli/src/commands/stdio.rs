@@ -8,7 +8,7 @@ use foreword_server::{ChatId, StdioSession, serve_stdio};
 use serde_json::json;
 
 use crate::{
-    args::Common,
+    args::{Common, Serving},
     config::{self, Sources, variable},
     failure::{Exit, Failure},
     library,
@@ -18,8 +18,8 @@ use crate::{
     telemetry::Traces,
 };
 
-pub(crate) fn run(common: &Common, chat: Option<&str>) -> anyhow::Result<()> {
-    let mut sources = common.sources(None);
+pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> anyhow::Result<()> {
+    let mut sources = common.sources(Some(serving));
     if let Some(data_dir) = user_data(&sources) {
         sources
             .command_defaults

@@ -291,7 +291,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     links          a link key will be made on first use
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
         error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
-        error  sandbox        `sandbox.backend` is `docker`, but this version has no Docker backend yet; set `sandbox.backend` to `auto` or `none`, or mend the setting
+        error  sandbox        `sandbox.backend` is `docker`, but this version has no Docker backend yet; set it to `auto`, `namespace` or `none`
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
 

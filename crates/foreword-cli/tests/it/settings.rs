@@ -103,7 +103,12 @@ const PROBES: &[Probe] = &[
         "600 s",
         "77 s",
     ),
-    probe("sandbox.memory_bytes", memory, "2 GiB", "1 GiB"),
+    probe(
+        "sandbox.memory_bytes",
+        memory,
+        "2 GiB of memory",
+        "1 GiB of memory",
+    ),
     probe(
         "sandbox.cpu_percent",
         cpu,
@@ -118,7 +123,12 @@ const PROBES: &[Probe] = &[
     ),
     probe("sandbox.max_open_files", open_files, "4096", "77"),
     probe("sandbox.tmp_bytes", tmp, "1024 MiB", "3 MiB"),
-    probe("sandbox.workspace_quota_bytes", quota, "10 GiB", "5 GiB"),
+    probe(
+        "sandbox.workspace_quota_bytes",
+        quota,
+        "10 GiB of files",
+        "5 GiB of files",
+    ),
     probe(
         "sandbox.max_running",
         max_running,
@@ -743,7 +753,7 @@ fn command_timeout(servers: &mut Servers) -> (String, String) {
 }
 
 fn memory(servers: &mut Servers) -> (String, String) {
-    in_guide(servers, "2 GiB", "1 GiB")
+    in_guide(servers, "2 GiB of memory", "1 GiB of memory")
 }
 
 fn cpu(servers: &mut Servers) -> (String, String) {
@@ -755,7 +765,7 @@ fn processes(servers: &mut Servers) -> (String, String) {
 }
 
 fn quota(servers: &mut Servers) -> (String, String) {
-    in_guide(servers, "10 GiB", "5 GiB")
+    in_guide(servers, "10 GiB of files", "5 GiB of files")
 }
 
 fn open_files(servers: &mut Servers) -> (String, String) {

@@ -99,6 +99,25 @@ fn only_protocol_is_written_to_stdout() {
 }
 
 #[test]
+fn there_need_be_no_sandbox() {
+    let with = instructions(&Place::new(), &["--sandbox", "namespace"]);
+    assert!(with.contains("`bash_tool`"), "{with}");
+    let without = instructions(&Place::new(), &["--sandbox", "none"]);
+    assert!(!without.contains("`bash_tool`"), "{without}");
+}
+
+#[test]
+fn what_a_client_asks_in_vain_is_not_logged() {
+    let place = Place::new();
+    let call = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "secret_tool", "arguments": {} },
+    });
+    let ran = place.run_with_input(&["stdio"], &format!("{}\n{call}\n", initialize()));
+    assert!(ran.stdout.contains("unknown tool `secret_tool`"), "{ran}");
+    assert!(!ran.stderr.contains("secret_tool"), "{ran}");
+}
+
+#[test]
 fn an_impossible_chat_is_refused() {
     let ran = Place::new().run(&["stdio", "--chat", "a/b"]);
     assert_eq!(ran.code, Some(2), "{ran}");

@@ -13,7 +13,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use expect_test::expect;
 use reqwest::blocking::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     chat::{Chat, server},
@@ -295,6 +295,7 @@ P"#;
         .unwrap();
     let side = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!((side(16), side(20)), (1568, 392));
+    expect!["[shown at 1568 × 392 pixels; `large.png` has 4000 × 1000]"].assert_eq(&large.text);
     for (name, fault) in [
         ("huge.png", "larger than 16384 × 16384 pixels"),
         ("broken.png", "it cannot be read"),
@@ -302,6 +303,79 @@ P"#;
         let answer = chat.call("view", json!({ "path": name }));
         assert!(answer.is_error && answer.text.contains(fault), "{answer}");
     }
+}
+
+#[test]
+fn long_outputs_that_end_together_are_kept_in_files_of_their_own() {
+    let (_place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    chat.bash("true");
+    let words = ["north", "south", "east", "west"];
+    thread::scope(|scope| {
+        let ran = words.map(|word| {
+            let command = format!("yes {word} | head -c 40000");
+            scope.spawn(move || (word, Chat { url, id: "c" }.bash(&command)))
+        });
+        let mut files = Vec::new();
+        for ran in ran {
+            let (word, said) = ran.join().unwrap();
+            let (_, after) = said.split_once("the whole output is in ").unwrap();
+            let (file, _) = after.split_once(' ').unwrap();
+            assert_eq!(
+                chat.bash(&format!("head -1 {file}; stat -c %s {file}")),
+                format!("{word}\n40000")
+            );
+            files.push(file.to_owned());
+        }
+        files.sort();
+        files.dedup();
+        assert_eq!(files.len(), words.len());
+    });
+}
+
+#[test]
+fn the_most_that_a_command_may_run_is_said_everywhere_as_it_is() {
+    let place = Place::new();
+    place.write(
+        "foreword.toml",
+        "[sandbox]\ncommand_timeout_max_seconds = 1\n",
+    );
+    let server = place.serve(&["--sandbox", "namespace"]);
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    expect!["[isError] [no output]\n[timed out after 1 s: the command and all that it started were ended. That is the most that a command may run: for longer work run it in the background and look later: `nohup COMMAND > log.txt 2>&1 &`]"]
+        .assert_eq(&chat.bash("sleep 60"));
+    assert!(
+        chat.bash("cat README.md")
+            .contains("A command may run for 1 s. Longer work")
+    );
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let request = Client::new().post(url).header("accept", "application/json");
+    let list = request.json(&list).send().unwrap().text().unwrap();
+    assert!(list.contains("1 by default, at most 1."), "{list}");
+}
+
+#[test]
+fn where_no_sandbox_works_that_is_said_and_prompts_are_served() {
+    let place = Place::new();
+    place.write("foreword.toml", "[sandbox]\nrootfs = \"/nonexistent\"\n");
+    let server = place.serve(&[]);
+    let ready: Value = reqwest::blocking::get(server.url("/readyz"))
+        .unwrap()
+        .json()
+        .unwrap();
+    assert_eq!(ready["status"], "degraded");
+    assert_eq!(ready["components"][1]["name"], "sandbox");
+    assert_eq!(ready["components"][1]["status"], "degraded");
+    let info = reqwest::blocking::get(server.url("/mcp-info"))
+        .unwrap()
+        .text()
+        .unwrap();
+    assert!(
+        info.contains("read_me") && !info.contains("bash_tool"),
+        "{info}"
+    );
 }
 
 #[test]

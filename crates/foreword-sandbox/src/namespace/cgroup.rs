@@ -138,6 +138,14 @@ impl Groups {
         }
     }
 
+    /// Why some limits have no group.
+    pub(super) fn why_missing(&self) -> Option<&str> {
+        let some_missing = Controller::ALL
+            .into_iter()
+            .any(|controller| self.enforcement(controller).is_err());
+        some_missing.then_some(self.why_missing.as_str())
+    }
+
     /// What keeps `controller`'s limit, or why nothing does.
     pub(super) fn enforcement(&self, controller: Controller) -> Result<Enforcement, String> {
         let root = self

@@ -313,7 +313,7 @@ impl Sandboxes for NamespaceSandboxes {
             running: self.pool.running(),
             max_running: self.config.max_running,
             limits: limits(&self.config, &self.groups),
-            notes: notes(&self.config),
+            notes: notes(&self.config, &self.groups),
         }
     }
 }
@@ -339,8 +339,7 @@ fn template(config: &SandboxConfig, groups: &Groups) -> Start {
         host_network: config.network == Network::Host,
         rootfs: config.rootfs.clone(),
         trees: Vec::new(),
-        // What is in it counts as memory. If it could take all, no command could run that empties it.
-        tmp_bytes: config.tmp_bytes.min(config.memory_bytes / 2),
+        tmp_bytes: config.tmp_in_force(),
         limits: Limits {
             open_files: config.max_open_files,
             file_bytes: Some(config.workspace_quota_bytes).filter(|bytes| *bytes > 0),
@@ -388,16 +387,16 @@ fn limits(config: &SandboxConfig, groups: &Groups) -> Vec<LimitState> {
     let by_group = |controller, weaker: Option<&str>| {
         groups
             .enforcement(controller)
-            .unwrap_or_else(|why| match weaker {
-                Some(weaker) => Enforcement::EachProcess(format!("{weaker}: {why}")),
-                None => Enforcement::Missing(why),
+            .unwrap_or_else(|_| match weaker {
+                Some(weaker) => Enforcement::EachProcess(weaker.to_owned()),
+                None => Enforcement::Missing("it needs a control group".to_owned()),
             })
     };
     let sampled = |wanted: bool| {
         if wanted {
             Enforcement::Sampled
         } else {
-            Enforcement::Missing("it is set to 0".to_owned())
+            Enforcement::Off
         }
     };
     let limit = |setting, enforcement| LimitState {
@@ -427,8 +426,21 @@ fn limits(config: &SandboxConfig, groups: &Groups) -> Vec<LimitState> {
     ]
 }
 
-fn notes(config: &SandboxConfig) -> Vec<String> {
+fn notes(config: &SandboxConfig, groups: &Groups) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(why) = groups.why_missing() {
+        notes.push(format!(
+            "there are not all control groups ({why}), so some limits are weaker; start as root, or under systemd add \
+             `Delegate=yes` to the unit"
+        ));
+    }
+    if config.tmp_in_force() < config.tmp_bytes {
+        notes.push(format!(
+            "`sandbox.tmp_bytes` is {}, but /tmp holds at most half of `sandbox.memory_bytes`: {}",
+            config.tmp_bytes,
+            config.tmp_in_force()
+        ));
+    }
     if config.network == Network::Host {
         notes.push(
             "`sandbox.network` is `host`: commands reach this server, services on 127.0.0.1, abstract sockets and the LAN".to_owned(),

@@ -1,6 +1,7 @@
 //! Whether the server lives, can serve, and what it counted.
 
 use axum::{Json, extract::State, response::IntoResponse};
+use foreword_sandbox::SandboxesState;
 use foreword_store::Health;
 use http::{HeaderMap, header};
 use serde::Serialize;
@@ -41,8 +42,13 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
         },
     };
     let mut components = vec![library];
-    if app.surroundings().has_workspace() {
-        let unavailable = app.sandboxes().state().unavailable;
+    let SandboxesState {
+        backend,
+        unavailable,
+        ..
+    } = app.sandboxes().state();
+    // Where none are wanted there is nothing to say.
+    if backend != "none" || unavailable.is_some() {
         components.push(Component {
             name: "sandbox",
             status: match &unavailable {

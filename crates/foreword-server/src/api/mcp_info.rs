@@ -1,11 +1,13 @@
 //! What the MCP endpoint is, for people and programs that have not connected yet.
 
+use std::borrow::Cow;
+
 use axum::{Json, extract::State};
 use http::HeaderName;
 use rmcp::model::ProtocolVersion;
 use serde::Serialize;
 
-use crate::{api::openapi::KeyProblems, app::App, mcp::tools};
+use crate::{api::openapi::KeyProblems, app::App};
 
 /// A description of the MCP endpoint.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -30,9 +32,9 @@ pub(crate) struct McpInfo {
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct ToolInfo {
     /// The name under which it is called.
-    name: &'static str,
+    name: Cow<'static, str>,
     /// What it does.
-    description: &'static str,
+    description: Cow<'static, str>,
 }
 
 /// Describes the MCP endpoint.
@@ -53,11 +55,12 @@ pub(crate) async fn get_mcp_info(State(app): State<App>) -> Json<McpInfo> {
             .headers()
             .map(HeaderName::to_string)
             .collect(),
-        tools: tools::all(app.surroundings())
+        tools: app
+            .tools()
             .iter()
             .map(|tool| ToolInfo {
-                name: &tool.name,
-                description: tool.description.as_deref().unwrap_or_default(),
+                name: tool.name.clone(),
+                description: tool.description.clone().unwrap_or_default(),
             })
             .collect(),
     })

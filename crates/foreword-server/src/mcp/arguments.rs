@@ -6,7 +6,7 @@ use foreword_compose::nearest;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use crate::operations::workspace::{bash::DEFAULT_TIMEOUT, view::ViewRange};
+use crate::operations::workspace::{bash::Timeouts, view::ViewRange};
 
 use super::tools;
 
@@ -37,7 +37,11 @@ pub(super) enum Call {
 
 impl Call {
     /// Reads a call of the tool `name`, which exists.
-    pub(super) fn read(name: &str, arguments: Option<JsonObject>) -> Result<Self, String> {
+    pub(super) fn read(
+        name: &str,
+        arguments: Option<JsonObject>,
+        timeouts: Timeouts,
+    ) -> Result<Self, String> {
         let mut arguments = Arguments {
             given: arguments.unwrap_or_default(),
             known: vec!["description"],
@@ -46,7 +50,7 @@ impl Call {
         let call = match name {
             tools::BASH => Self::Bash {
                 command: arguments.text("command", true),
-                timeout: arguments.timeout(),
+                timeout: arguments.timeout(timeouts),
             },
             tools::VIEW => Self::View {
                 path: arguments.path(),
@@ -111,9 +115,9 @@ impl Arguments {
         PathBuf::new()
     }
 
-    fn timeout(&mut self) -> Duration {
+    fn timeout(&mut self, timeouts: Timeouts) -> Duration {
         let seconds = match self.take("timeout") {
-            None => return Duration::from_secs(DEFAULT_TIMEOUT),
+            None => return timeouts.default,
             Some(value) => value.as_f64().filter(|seconds| *seconds > 0.0),
         };
         if let Some(timeout) =

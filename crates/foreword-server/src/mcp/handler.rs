@@ -130,6 +130,10 @@ impl Handler {
         Ok(prompt.text())
     }
 
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.app.tools().iter().find(|tool| tool.name == name)
+    }
+
     /// The full text, whatever form the handshake had.
     async fn read_me(
         &self,
@@ -147,7 +151,7 @@ impl Handler {
     /// What the tool says. What goes wrong is for the model to read.
     async fn work(
         &self,
-        tool: &'static Tool,
+        tool: &Tool,
         arguments: Option<JsonObject>,
         session: SessionRequest,
         context: &RequestContext<RoleServer>,
@@ -227,8 +231,7 @@ impl ServerHandler for Handler {
         }
         let session = self.session(&context);
         session.map_err(|error| refuse(&context, &error))?;
-        let tools = tools::all(self.app.surroundings());
-        let mut result = ListToolsResult::with_all_items(tools.to_vec());
+        let mut result = ListToolsResult::with_all_items(self.app.tools().to_vec());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
             result.cache_scope = Some(CacheScope::Public);
@@ -237,7 +240,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name, self.app.surroundings()).cloned()
+        self.tool(name).cloned()
     }
 
     async fn call_tool(
@@ -245,7 +248,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::find(&request.name, self.app.surroundings()) else {
+        let Some(tool) = self.tool(&request.name) else {
             let message = format!(
                 "unknown tool `{}`; `tools/list` names those that exist",
                 request.name
@@ -262,7 +265,9 @@ impl ServerHandler for Handler {
             ToolOutcome::Success
         };
         let seconds = started.elapsed().as_secs_f64();
-        self.app.metrics().tool_call(&tool.name, outcome, seconds);
+        self.app
+            .metrics()
+            .tool_call(tool.name.clone(), outcome, seconds);
         Ok(result.into())
     }
 
@@ -316,8 +321,7 @@ impl ServerHandler for Handler {
         let context = subscription.request_context();
         let session = self.session(context).and_then(SessionRequest::require);
         let session = session.map_err(|error| refuse(context, &error))?;
-        resources::listen(&self.app, &session, &subscription).await;
-        Ok(())
+        resources::listen(&self.app, &session, &subscription).await
     }
 
     /// A client of an older revision on stdio hears of changes without asking.

@@ -208,33 +208,33 @@ pub(super) fn subscription(app: &App) -> Option<SubscriptionFilter> {
     })
 }
 
-/// Tells of changes until the client or the server ends it.
-pub(super) async fn listen(app: &App, session: &Session, subscription: &SubscriptionContext) {
-    if subscription.accepted().resources_list_changed != Some(true) {
-        tokio::select! {
-            () = subscription.cancelled() => {}
-            () = app.stopping().cancelled() => {}
-        }
-        return;
-    }
+/// Tells of changes until the client or the server ends it; not of those to a chat that is another user's.
+pub(super) async fn listen(
+    app: &App,
+    session: &Session,
+    subscription: &SubscriptionContext,
+) -> Result<(), ErrorData> {
     let telling = async {
+        if subscription.accepted().resources_list_changed != Some(true) {
+            return std::future::pending().await;
+        }
+        app.workspaces()
+            .find_for(session)
+            .await
+            .map_err(|error| refused(&error))?;
         let mut changes = Changes::of(app, &session.chat_id).await;
         loop {
             changes.next().await;
-            if subscription
-                .sink()
-                .notify_resource_list_changed()
-                .await
-                .is_err()
-            {
-                return;
+            let told = subscription.sink().notify_resource_list_changed();
+            if told.await.is_err() {
+                return Ok(());
             }
         }
     };
     tokio::select! {
-        () = telling => {}
-        () = subscription.cancelled() => {}
-        () = app.stopping().cancelled() => {}
+        told = telling => told,
+        () = subscription.cancelled() => Ok(()),
+        () = app.stopping().cancelled() => Ok(()),
     }
 }
 

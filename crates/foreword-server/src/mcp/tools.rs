@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::{operations::workspace::bash::DEFAULT_TIMEOUT, render::Surroundings};
+use crate::{operations::workspace::bash::Timeouts, render::Surroundings};
 
 /// The name of the tool that returns the full text, where there is no workspace.
 pub(crate) const READ_ME: &str = "read_me";
@@ -23,20 +23,11 @@ const RECOVERY: &str = "If you have lost track of your environment (chat id, fil
                         /home/assistant/README.md again.";
 
 /// All tools, in the order in which they are listed.
-pub(crate) fn all(surroundings: &Surroundings) -> &'static [Tool] {
-    static WITHOUT_WORKSPACE: LazyLock<[Tool; 1]> = LazyLock::new(|| [read_me()]);
-    static WITH_WORKSPACE: LazyLock<[Tool; 4]> =
-        LazyLock::new(|| [bash_tool(), view(), create_file(), str_replace()]);
-    if surroundings.has_workspace() {
-        &*WITH_WORKSPACE
-    } else {
-        &*WITHOUT_WORKSPACE
+pub(crate) fn all(surroundings: &Surroundings) -> Vec<Tool> {
+    match surroundings.timeouts() {
+        Some(timeouts) => vec![bash_tool(timeouts), view(), create_file(), str_replace()],
+        None => vec![read_me()],
     }
-}
-
-/// The tool of that name.
-pub(crate) fn find(name: &str, surroundings: &Surroundings) -> Option<&'static Tool> {
-    all(surroundings).iter().find(|tool| tool.name == name)
 }
 
 /// The channel that no client can skip: where there is no workspace to read a file in, a call returns the text.
@@ -56,7 +47,7 @@ fn read_me() -> Tool {
     )
 }
 
-fn bash_tool() -> Tool {
+fn bash_tool(timeouts: Timeouts) -> Tool {
     let properties = json!({
         "command": {
             "type": "string",
@@ -67,8 +58,10 @@ fn bash_tool() -> Tool {
             "type": "number",
             "exclusiveMinimum": 0,
             "description": format!(
-                "How many seconds it may run, {DEFAULT_TIMEOUT} by default. Put what takes longer into the background: \
-                 `nohup COMMAND > log.txt 2>&1 &`."
+                "How many seconds it may run: {} by default, at most {}. Put what takes longer into the background: \
+                 `nohup COMMAND > log.txt 2>&1 &`.",
+                timeouts.default.as_secs(),
+                timeouts.most.as_secs(),
             )
         }
     });
@@ -76,7 +69,7 @@ fn bash_tool() -> Tool {
         BASH,
         format!(
             "Runs a command with bash in your workspace and returns what it writes, standard output and standard error in the \
-             order they came, and its exit code unless that is 0. Files stay between calls, and so do background processes. \
+             order they came, and its exit code unless that is 0 and something was written. Files stay between calls, and so do background processes. \
              {RECOVERY}"
         ),
         schema(&properties, &["command"]),

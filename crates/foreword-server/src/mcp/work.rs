@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use foreword_sandbox::SandboxError;
 use rmcp::{
     RoleServer,
     model::{CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam},
@@ -14,11 +15,14 @@ use crate::{
     app::App,
     config::SessionMode,
     operations::workspace::{
-        Outcome, Place, bash, edit,
+        Outcome, Place,
+        bash::{self, Timeouts},
+        edit,
         entry::{self, EntryError},
         view::{self, Seen},
     },
     session::Session,
+    workspace::WorkspaceError,
 };
 
 use super::{arguments::Call, handler::progress_token};
@@ -34,31 +38,36 @@ pub(super) async fn call(
     arguments: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
-    let call = match Call::read(name, arguments) {
-        Ok(call) => call,
-        Err(fault) => return failed(fault),
-    };
-    let working = Box::pin(work(app, session, call));
-    let seen = tokio::select! {
-        seen = working => seen,
-        () = context.ct.cancelled() => return failed("cancelled"),
-        never = progress(context) => match never {},
-    };
-    let seen = match seen {
-        Ok(seen) => seen,
-        Err(error) => Seen::Text(error.into()),
+    let timeouts = app.surroundings().timeouts();
+    let timeouts = timeouts.expect("the tools of a workspace are there only with one");
+    let seen = match Call::read(name, arguments, timeouts) {
+        Err(fault) => failed(fault),
+        Ok(call) => tokio::select! {
+            seen = Box::pin(work(app, session, call, timeouts)) => {
+                seen.unwrap_or_else(|error| Seen::Text(error.into()))
+            }
+            () = context.ct.cancelled() => failed("cancelled"),
+            never = progress(context) => match never {},
+        },
     };
     encode(seen, note(app, session))
 }
 
-async fn work(app: &App, session: &Session, call: Call) -> Result<Seen, EntryError> {
+async fn work(
+    app: &App,
+    session: &Session,
+    call: Call,
+    timeouts: Timeouts,
+) -> Result<Seen, EntryError> {
     let entered = entry::enter(app, session).await?;
     let place = Place {
         sandboxes: &**app.sandboxes(),
         spec: &entered.spec,
     };
     Ok(match call {
-        Call::Bash { command, timeout } => Seen::Text(bash::run(place, command, timeout).await?),
+        Call::Bash { command, timeout } => {
+            Seen::Text(bash::run(place, command, timeout, timeouts).await?)
+        }
         Call::View { path, range } => view::view(place, path, range).await?,
         Call::CreateFile { path, text } => {
             let _turn = app.edits().turn(&place.spec.key).await;
@@ -93,11 +102,17 @@ async fn progress(context: &RequestContext<RoleServer>) -> std::convert::Infalli
 impl From<EntryError> for Outcome {
     fn from(error: EntryError) -> Self {
         match error {
-            EntryError::Sandbox(error) => error.into(),
-            other => Self {
-                text: other.to_string(),
-                is_error: true,
-            },
+            EntryError::Sandbox(error) => return error.into(),
+            EntryError::Workspace(WorkspaceError::Failed(_))
+            | EntryError::Readme(SandboxError::Backend { .. }) => tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "A workspace cannot be entered"
+            ),
+            _ => {}
+        }
+        Self {
+            text: error.to_string(),
+            is_error: true,
         }
     }
 }
@@ -117,9 +132,15 @@ fn note(app: &App, session: &Session) -> Option<String> {
 fn encode(seen: Seen, note: Option<String>) -> CallToolResult {
     let (mut content, is_error) = match seen {
         Seen::Text(Outcome { text, is_error }) => (vec![ContentBlock::text(text)], is_error),
-        Seen::Picture { bytes, mime_type } => {
+        Seen::Picture {
+            bytes,
+            mime_type,
+            note,
+        } => {
             let data = BASE64_STANDARD.encode(bytes);
-            (vec![ContentBlock::image(data, mime_type)], false)
+            let mut content = vec![ContentBlock::image(data, mime_type)];
+            content.extend(note.map(ContentBlock::text));
+            (content, false)
         }
     };
     content.extend(note.map(ContentBlock::text));
@@ -130,6 +151,9 @@ fn encode(seen: Seen, note: Option<String>) -> CallToolResult {
     }
 }
 
-fn failed(text: impl Into<String>) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text)])
+fn failed(text: impl Into<String>) -> Seen {
+    Seen::Text(Outcome {
+        text: text.into(),
+        is_error: true,
+    })
 }

@@ -1,19 +1,41 @@
 //! `bash_tool`: runs a command and says how it ended, in words for the model.
 
-use std::{fmt::Write, fs::File, time::Duration};
+use std::{fmt::Write, fs::File, sync::LazyLock, time::Duration};
 
 use foreword_sandbox::{
-    BackgroundOutput, Command, CommandEnd, Content, Ending, InsteadOf, Restart, SandboxError,
-    SandboxSpec, Sandboxes, WriteFile,
+    BackgroundOutput, Command, CommandEnd, Content, Ending, InsteadOf, Restart, SandboxConfig,
+    SandboxError, SandboxSpec, Sandboxes, WriteFile,
 };
 
 use super::{
     Outcome, Place,
     output::{Collected, Collector, MAX_KEPT, Shown},
+    queue::ChatQueue,
 };
 
-/// How long a command may run if it does not say, in seconds.
-pub const DEFAULT_TIMEOUT: u64 = 120;
+/// How long a command may run if it does not say, unless the most that it may is less.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// How long commands may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Where a command does not say.
+    pub default: Duration,
+    /// Whatever it says.
+    pub most: Duration,
+}
+
+impl Timeouts {
+    /// Those of these settings.
+    #[must_use]
+    pub fn of(config: &SandboxConfig) -> Self {
+        let most = config.command_timeout_max();
+        Self {
+            default: DEFAULT_TIMEOUT.min(most),
+            most,
+        }
+    }
+}
 
 /// How many long outputs are kept as files.
 const KEPT_OUTPUTS: u64 = 5;
@@ -31,11 +53,12 @@ const ANSWERS: [(&str, &str); 6] = [
     ("[", "the condition is false"),
 ];
 
-/// Runs `script`, at most for `timeout`.
+/// Runs `script`, at most for `timeout`, of which `timeouts` tells what there is to choose from.
 pub async fn run(
     place: Place<'_>,
     script: String,
     timeout: Duration,
+    timeouts: Timeouts,
 ) -> Result<Outcome, SandboxError> {
     let Place { sandboxes, spec } = place;
     let answer = answer_of_one(&script);
@@ -73,7 +96,7 @@ pub async fn run(
     } else if !shown.ends_with('\n') {
         shown.push('\n');
     }
-    let is_error = describe_end(&mut shown, &end, silent, answer);
+    let is_error = describe_end(&mut shown, &end, silent, answer, timeouts);
     Ok(Outcome {
         text: shown.trim_end_matches('\n').to_owned(),
         is_error,
@@ -86,6 +109,7 @@ fn describe_end(
     end: &CommandEnd,
     silent: bool,
     answer: Option<&'static str>,
+    timeouts: Timeouts,
 ) -> bool {
     let mut line = |words: &str| {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -121,9 +145,14 @@ fn describe_end(
             true
         }
         Ending::TimedOut { after } => {
+            let advice = if after < timeouts.most {
+                "For long work give a larger `timeout`, or run it"
+            } else {
+                "That is the most that a command may run: for longer work run it"
+            };
             line(&format!(
-                "[timed out after {} s: the command and all that it started were ended. For long work give a larger \
-                 `timeout`, or run it in the background and look later: `nohup COMMAND > log.txt 2>&1 &`]",
+                "[timed out after {} s: the command and all that it started were ended. {advice} in the background and look \
+                 later: `nohup COMMAND > log.txt 2>&1 &`]",
                 after.as_secs()
             ));
             true
@@ -186,6 +215,9 @@ fn describe_end(
 
 /// Puts a long output into the workspace; answers its path there. The oldest of the files goes.
 async fn keep(sandboxes: &dyn Sandboxes, spec: &SandboxSpec, file: File) -> Option<String> {
+    // Two long outputs of one chat at a time would both find the same number free.
+    static KEEPING: LazyLock<ChatQueue> = LazyLock::new(ChatQueue::default);
+    let _turn = KEEPING.turn(&spec.key).await;
     let number = next_number(sandboxes, spec).await;
     let relative = format!("{OUTPUT_DIRECTORY}/output-{number}.txt");
     let write = WriteFile {

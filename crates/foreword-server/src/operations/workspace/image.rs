@@ -20,6 +20,14 @@ const MAX_MEMORY: u64 = 512 << 20;
 pub(super) struct Picture {
     pub(super) bytes: Vec<u8>,
     pub(super) mime_type: &'static str,
+    /// Whether it is smaller than the file's.
+    pub(super) scaled: Option<Scaled>,
+}
+
+/// Width and height in pixels, as the picture is looked at.
+pub(super) struct Scaled {
+    pub(super) from: (u32, u32),
+    pub(super) to: (u32, u32),
 }
 
 /// Why a picture cannot be shown, in words.
@@ -57,12 +65,24 @@ pub(super) fn prepare(bytes: Vec<u8>, format: ImageFormat) -> Result<Picture, Re
         return Ok(Picture {
             bytes,
             mime_type: mime_type(format).unwrap_or("application/octet-stream"),
+            scaled: None,
         });
     }
-    if width.max(height) > MAX_SIDE {
+    let is_large = width.max(height) > MAX_SIDE;
+    if is_large {
         picture = picture.resize(MAX_SIDE, MAX_SIDE, FilterType::CatmullRom);
     }
+    let is_wide = picture.width() >= picture.height();
     picture.apply_orientation(orientation);
+    let was_turned = is_wide != (picture.width() >= picture.height());
+    let scaled = is_large.then(|| Scaled {
+        from: if was_turned {
+            (height, width)
+        } else {
+            (width, height)
+        },
+        to: (picture.width(), picture.height()),
+    });
     // What was a photograph stays one; everything else keeps its exact colours and transparency.
     let (format, picture) = match format {
         ImageFormat::Jpeg => (ImageFormat::Jpeg, DynamicImage::from(picture.into_rgb8())),
@@ -75,6 +95,7 @@ pub(super) fn prepare(bytes: Vec<u8>, format: ImageFormat) -> Result<Picture, Re
     Ok(Picture {
         bytes: encoded.into_inner(),
         mime_type: mime_type(format).unwrap_or("application/octet-stream"),
+        scaled,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Lets the edits of one chat happen one after another: each reads a file, and writes what it read back.
+//! Lets work of one kind happen one after another in each chat, and never wait for another chat.
 
 use std::{
     collections::HashMap,
@@ -10,10 +10,10 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 /// Whose turn it is, chat by chat. Chats in which nobody waits take no room.
 #[derive(Default)]
-pub(crate) struct EditQueue(Mutex<HashMap<SandboxKey, Weak<Turn<()>>>>);
+pub(crate) struct ChatQueue(Mutex<HashMap<SandboxKey, Weak<Turn<()>>>>);
 
-impl EditQueue {
-    /// Waits until the edits of this chat that came before are done; the next may begin when the guard is dropped.
+impl ChatQueue {
+    /// Waits until what came before in this chat is done; the next may begin when the guard is dropped.
     pub(crate) async fn turn(&self, key: &SandboxKey) -> OwnedMutexGuard<()> {
         self.of(key).lock_owned().await
     }

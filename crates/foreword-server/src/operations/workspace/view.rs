@@ -1,6 +1,9 @@
 //! `view`: files with line numbers, directories two levels deep, pictures as pictures.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use foreword_sandbox::{FileKind, FileStat, ListDirectory, Listing, ReadFile, SandboxError};
 use tokio::sync::Semaphore;
@@ -9,7 +12,8 @@ use super::{
     MAX_CHARACTERS, Outcome, Place,
     bash::bytes as size_in_words,
     edit::counted,
-    image::{self, Picture},
+    image::{self, Picture, Scaled},
+    queue::ChatQueue,
     scan::{Lines, Scan},
 };
 
@@ -19,8 +23,11 @@ const PIECE: u64 = 1 << 20;
 /// The largest picture that is shown, in bytes.
 const MAX_PICTURE: u64 = 20 << 20;
 
-/// Whose turn it is to have a picture decoded: two at a time, since one may take half a gibibyte while it is.
-static PICTURES: Semaphore = Semaphore::const_new(2);
+/// Who may have a picture decoded: two at a time, since one may take half a gibibyte while it is.
+static DECODING: Semaphore = Semaphore::const_new(2);
+
+/// Whose turn it is to have a picture read: one of each chat, which can make that take as long as it likes.
+static READING: LazyLock<ChatQueue> = LazyLock::new(ChatQueue::default);
 
 /// How much of a file tells what it is, in bytes.
 const BEGINNING: usize = 8 << 10;
@@ -39,6 +46,8 @@ pub enum Seen {
         bytes: Vec<u8>,
         /// Its type.
         mime_type: &'static str,
+        /// What else there is to say about it.
+        note: Option<String>,
     },
 }
 
@@ -211,10 +220,7 @@ async fn picture(
         );
         return Ok(Outcome::failed(fault).into());
     }
-    let _turn = PICTURES
-        .acquire()
-        .await
-        .expect("the semaphore is never closed");
+    let _turn = READING.turn(&place.spec.key).await;
     while (bytes.len() as u64) < stat.size {
         let piece = read(place, path, bytes.len() as u64).await?.bytes;
         if piece.is_empty() {
@@ -222,11 +228,28 @@ async fn picture(
         }
         bytes.extend_from_slice(&piece);
     }
+    let _turn = DECODING
+        .acquire()
+        .await
+        .expect("the semaphore is never closed");
     let prepared = tokio::task::spawn_blocking(move || image::prepare(bytes, format))
         .await
         .unwrap_or_else(|_| Err("it made the decoder fail".to_owned()));
     Ok(match prepared {
-        Ok(Picture { bytes, mime_type }) => Seen::Picture { bytes, mime_type },
+        Ok(Picture {
+            bytes,
+            mime_type,
+            scaled,
+        }) => Seen::Picture {
+            bytes,
+            mime_type,
+            note: scaled.map(|Scaled { from, to }| {
+                format!(
+                    "[shown at {} × {} pixels; `{shown}` has {} × {}]",
+                    to.0, to.1, from.0, from.1
+                )
+            }),
+        },
         Err(reason) => Outcome::failed(format!(
             "`{shown}` is a picture that cannot be shown: {reason}"
         ))
