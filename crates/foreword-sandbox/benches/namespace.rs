@@ -3,14 +3,18 @@
 //! Absolute times say little on a busy machine, so what is compared is measured in turns, and medians of it are set in relation. Needs
 //! bubblewrap (`bwrap`), and says so.
 
+#[path = "support/bars.rs"]
+mod bars;
+
 use std::{
     fs,
     os::unix::fs::chown,
-    process::{Command as Process, ExitCode, Stdio},
+    process::{Command as Process, ExitCode},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use bars::{Bars, Samples, time};
 use foreword_sandbox::{
     Command, Ending, NamespaceSandboxes, SandboxConfig, SandboxKey, SandboxSpec, Sandboxes,
 };
@@ -251,19 +255,6 @@ fn children() -> Vec<String> {
         .collect()
 }
 
-fn time(process: &mut Process) -> Duration {
-    let started = Instant::now();
-    let status = process.stdin(Stdio::null()).status();
-    let took = started.elapsed();
-    match status {
-        Ok(status) if status.success() => took,
-        other => panic!(
-            "`{}` did not work: {other:?}; this benchmark needs bash and bubblewrap",
-            process.get_program().display()
-        ),
-    }
-}
-
 struct Place {
     sandboxes: Arc<dyn Sandboxes>,
     directory: tempfile::TempDir,
@@ -315,81 +306,5 @@ impl Chat {
             .await
             .expect("it runs");
         assert_eq!(end.ending, Ending::Exited(0));
-    }
-}
-
-struct Samples(Vec<Duration>);
-
-impl Samples {
-    fn of(mut samples: Vec<Duration>) -> Self {
-        samples.sort();
-        Self(samples)
-    }
-
-    fn median(&self) -> Duration {
-        self.0[self.0.len() / 2]
-    }
-}
-
-impl std::fmt::Display for Samples {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let milliseconds = |duration: &Duration| duration.as_secs_f64() * 1e3;
-        let last = self.0[self.0.len() * 99 / 100];
-        write!(
-            formatter,
-            "p50 {:.2} ms   p99 {:.2} ms",
-            milliseconds(&self.median()),
-            milliseconds(&last)
-        )
-    }
-}
-
-#[derive(Default)]
-struct Bars {
-    missed: usize,
-}
-
-impl Bars {
-    fn ratio(&mut self, what: &str, ours: Duration, other: Duration, most: f64) {
-        let ratio = ours.as_secs_f64() / other.as_secs_f64();
-        self.judge(
-            what,
-            &format!("{ratio:.2}"),
-            &format!("at most {most}"),
-            ratio <= most,
-        );
-    }
-
-    fn at_most(&mut self, what: &str, took: Duration, most: Duration) {
-        self.judge(
-            what,
-            &format!("{:.2} ms", took.as_secs_f64() * 1e3),
-            &format!("at most {most:?}"),
-            took <= most,
-        );
-    }
-
-    fn at_least(&mut self, what: &str, value: f64, least: f64) {
-        self.judge(
-            what,
-            &format!("{value:.0}"),
-            &format!("at least {least}"),
-            value >= least,
-        );
-    }
-
-    fn bytes(&mut self, what: &str, value: u64, most: u64) {
-        self.judge(
-            what,
-            &format!("{} kB", value >> 10),
-            &format!("at most {} kB", most >> 10),
-            value <= most,
-        );
-    }
-
-    fn judge(&mut self, what: &str, value: &str, bar: &str, is_kept: bool) {
-        let word = if is_kept { "ok" } else { "MISSED" };
-        println!("  {word:6} {what:40} {value:>10}   ({bar})");
-        self.missed += usize::from(!is_kept);
     }
 }

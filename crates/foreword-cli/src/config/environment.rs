@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     layer::{Layer, Origin},
-    names::{NOT_YET, PREFIX, SHORT, full},
+    names::{NOT_YET, PREFIX, SHORT, Writing, full},
     secret_file,
     shape::{Setting, Shape, settings},
 };
@@ -47,8 +47,8 @@ pub(super) struct Variable {
     pub(super) name: String,
     /// Whether it names a file that holds the value.
     is_file: bool,
-    /// If not empty, the words it may hold and what each means.
-    words: &'static [(&'static str, &'static str)],
+    /// How the value is written in it.
+    writing: Writing,
 }
 
 /// The variables of a setting, the strongest first; none for lists of tables, which only a file can hold.
@@ -59,19 +59,19 @@ pub(super) fn variables(path: &str, setting: &Setting) -> Vec<Variable> {
     let short = SHORT
         .iter()
         .filter(|short| short.path == path)
-        .map(|short| (short.name.to_owned(), short.words));
-    std::iter::once((full(path), &[][..]))
+        .map(|short| (short.name.to_owned(), short.writing));
+    std::iter::once((full(path), Writing::AsItIs))
         .chain(short)
-        .flat_map(|(name, words)| {
+        .flat_map(|(name, writing)| {
             let file = setting.shape.is_secret().then(|| Variable {
                 name: format!("{name}_FILE"),
                 is_file: true,
-                words,
+                writing,
             });
             let plain = Variable {
                 name,
                 is_file: false,
-                words,
+                writing,
             };
             std::iter::once(plain).chain(file)
         })
@@ -99,7 +99,7 @@ fn take(path: &str, setting: &Setting, variables: &[Variable], set: &Set<'_>, la
         }
         return;
     }
-    match parse(value, &setting.shape, variable.words) {
+    match parse(value, &setting.shape, variable.writing) {
         Ok(value) => layer.set(path, value, origin),
         Err(Wrong { expected, hint }) => {
             let found = match value.to_str() {
@@ -117,8 +117,35 @@ struct Wrong {
     hint: Option<String>,
 }
 
+/// Bytes, with or without one of Docker's units.
+fn docker_size(text: &str) -> Option<i64> {
+    let text = text.to_ascii_lowercase();
+    let number = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let shift = match &text[number.len()..] {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return None,
+    };
+    number.parse::<i64>().ok()?.checked_mul(1 << shift)
+}
+
+/// Hundredths; more digits than that are of no use here.
+fn percent(processors: &str) -> Option<i64> {
+    let (whole, part) = processors.split_once('.').unwrap_or((processors, ""));
+    let part = format!("{part:0<2}");
+    let digits = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| text.parse::<i64>().ok())?
+    };
+    let (whole, part) = (digits(whole)?, digits(part.get(..2)?)?);
+    whole.checked_mul(100)?.checked_add(part)
+}
+
 /// Makes a value of a variable's text.
-fn parse(value: &OsStr, shape: &Shape, words: &[(&str, &str)]) -> Result<Value, Wrong> {
+fn parse(value: &OsStr, shape: &Shape, writing: Writing) -> Result<Value, Wrong> {
     let wrong = |expected: String| Wrong {
         expected,
         hint: None,
@@ -127,12 +154,25 @@ fn parse(value: &OsStr, shape: &Shape, words: &[(&str, &str)]) -> Result<Value, 
         .to_str()
         .ok_or_else(|| wrong("UTF-8".to_owned()))?
         .trim();
-    if !words.is_empty() {
-        let known = words.iter().find(|(word, _)| *word == text);
-        return known.map(|(_, meaning)| (*meaning).into()).ok_or_else(|| {
-            let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            wrong(words.join(" or "))
-        });
+    match writing {
+        Writing::AsItIs => {}
+        Writing::Words(words) => {
+            let known = words.iter().find(|(word, _)| *word == text);
+            return known.map(|(_, meaning)| (*meaning).into()).ok_or_else(|| {
+                let words: Vec<String> =
+                    words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                wrong(words.join(" or "))
+            });
+        }
+        Writing::DockerSize => {
+            let bytes = docker_size(text).map(Value::from);
+            return bytes.ok_or_else(|| wrong("a size such as `512m` or `2g`".to_owned()));
+        }
+        Writing::Processors => {
+            let percent = percent(text).map(Value::from);
+            return percent
+                .ok_or_else(|| wrong("a number of processors such as `1` or `1.5`".to_owned()));
+        }
     }
     let parsed = match shape {
         Shape::Text { choices } if !choices.is_empty() => {

@@ -13,9 +13,22 @@ pub(crate) const SHORT: &[ShortName] = &[
     ShortName::new("MCP_API_KEY", "auth.api_keys"),
     ShortName::new("PUBLIC_BASE_URL", "public_base_url"),
     ShortName {
-        name: "SINGLE_USER_MODE",
-        path: "session.mode",
-        words: &[("true", "single"), ("false", "strict")],
+        writing: Writing::Words(&[("true", "single"), ("false", "strict")]),
+        ..ShortName::new("SINGLE_USER_MODE", "session.mode")
+    },
+    ShortName::new("COMMAND_TIMEOUT", "sandbox.command_timeout_max_seconds"),
+    ShortName::new("CONTAINER_IDLE_TIMEOUT", "sandbox.idle_timeout_seconds"),
+    ShortName {
+        writing: Writing::DockerSize,
+        ..ShortName::new("CONTAINER_MEM_LIMIT", "sandbox.memory_bytes")
+    },
+    ShortName {
+        writing: Writing::Processors,
+        ..ShortName::new("CONTAINER_CPU_LIMIT", "sandbox.cpu_percent")
+    },
+    ShortName {
+        writing: Writing::Words(&[("true", "host"), ("false", "none")]),
+        ..ShortName::new("ENABLE_NETWORK", "sandbox.network")
     },
 ];
 
@@ -29,17 +42,12 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
 
 /// Variables of the system that Foreword succeeds, for what this version does not have: said, not swallowed.
 pub(crate) const NOT_YET: &[(&str, &str)] = &[
-    ("COMMAND_TIMEOUT", NO_SANDBOX),
-    ("DOCKER_IMAGE", NO_SANDBOX),
-    ("CONTAINER_MEM_LIMIT", NO_SANDBOX),
-    ("CONTAINER_CPU_LIMIT", NO_SANDBOX),
-    ("CONTAINER_IDLE_TIMEOUT", NO_SANDBOX),
-    ("ENABLE_NETWORK", NO_SANDBOX),
+    ("DOCKER_IMAGE", NO_DOCKER),
     ("MCP_TOKENS_URL", NO_SKILLS),
     ("MCP_TOKENS_API_KEY", NO_SKILLS),
 ];
 
-const NO_SANDBOX: &str = "sandboxes have settings of their own, under `[sandbox]`";
+const NO_DOCKER: &str = "this version has no Docker backend yet";
 const NO_SKILLS: &str = "this version has no skills yet";
 
 /// A documented variable besides the full name.
@@ -49,8 +57,21 @@ pub(crate) struct ShortName {
     pub(crate) name: &'static str,
     /// The setting.
     pub(crate) path: &'static str,
-    /// If not empty, the words that may stand in the variable, and what each means for the setting.
-    pub(crate) words: &'static [(&'static str, &'static str)],
+    /// How the value is written in it.
+    pub(crate) writing: Writing,
+}
+
+/// How a value is written in a variable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Writing {
+    /// As under the full name.
+    AsItIs,
+    /// One of these words, and what each means for the setting.
+    Words(&'static [(&'static str, &'static str)]),
+    /// Bytes as Docker writes them: `512m`, `2g`.
+    DockerSize,
+    /// Processors, of which a part may be had: `1.5`.
+    Processors,
 }
 
 impl ShortName {
@@ -58,7 +79,7 @@ impl ShortName {
         Self {
             name,
             path,
-            words: &[],
+            writing: Writing::AsItIs,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Config, environment,
-    names::{FLAGS, NOT_YET, SHORT},
+    names::{FLAGS, NOT_YET, SHORT, Writing},
     shape::{Setting, Shape, Table, root},
     show::toml,
 };
@@ -229,15 +229,17 @@ fn names(page: &mut Vec<String>) {
     page.push("\n## Short names\n\nOf one setting's names the first that is set wins, the full name before all.\n\n\
          | Variable | Setting |\n|---|---|\n".to_owned());
     for short in SHORT {
-        let words: Vec<String> = short
-            .words
-            .iter()
-            .map(|(word, meaning)| format!("`{word}` means `{meaning}`"))
-            .collect();
-        let words = if words.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", words.join(", "))
+        let words = match short.writing {
+            Writing::AsItIs => String::new(),
+            Writing::Words(words) => {
+                let words: Vec<String> = words
+                    .iter()
+                    .map(|(word, meaning)| format!("`{word}` means `{meaning}`"))
+                    .collect();
+                format!(": {}", words.join(", "))
+            }
+            Writing::DockerSize => ": a size as Docker writes it, `512m` or `2g`".to_owned(),
+            Writing::Processors => ": a number of processors, `1` or `1.5`".to_owned(),
         };
         page.push(format!("| `{}` | `{}`{words} |\n", short.name, short.path));
     }

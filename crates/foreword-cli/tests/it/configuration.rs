@@ -174,7 +174,6 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     let place = Place::new()
         .with("FOREWORD_PORT", "tcp://10.0.0.1:8081")
         .with("FOREWORD_SERVICE_HOST", "10.0.0.1")
-        .with("COMMAND_TIMEOUT", "60")
         .with("DOCKER_IMAGE", "ubuntu")
         .with("MCP_TOKENS_URL", "http://tokens")
         .with("MCP_API_KEY", "old")
@@ -182,8 +181,40 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     expect![[r#"
         warning: `MCP_API_KEY` has no effect, because `FOREWORD_API_KEY` is set too
         warning: no such setting, so without effect: `FOREWORD_PORT`, `FOREWORD_SERVICE_HOST` (`foreword config --reference` lists the names)
-        warning: sandboxes have settings of their own, under `[sandbox]`, so without effect: `COMMAND_TIMEOUT`, `DOCKER_IMAGE`
+        warning: this version has no Docker backend yet, so without effect: `DOCKER_IMAGE`
         warning: this version has no skills yet, so without effect: `MCP_TOKENS_URL`
+    "#]].assert_eq(&place.run(&["config"]).stderr);
+}
+
+#[test]
+fn the_sandbox_variables_of_the_system_before_are_understood() {
+    let place = Place::new()
+        .with("COMMAND_TIMEOUT", "60")
+        .with("CONTAINER_IDLE_TIMEOUT", "90")
+        .with("CONTAINER_MEM_LIMIT", "512M")
+        .with("CONTAINER_CPU_LIMIT", "1.5")
+        .with("ENABLE_NETWORK", "false");
+    let shown = place.run(&["config", "--json"]).json();
+    let setting = |name: &str| &shown["settings"][format!("sandbox.{name}")]["value"];
+    let values = [
+        ("command_timeout_max_seconds", 60),
+        ("idle_timeout_seconds", 90),
+        ("memory_bytes", 512 << 20),
+        ("cpu_percent", 150),
+    ];
+    for (name, value) in values {
+        assert_eq!(setting(name), value, "{name}");
+    }
+    assert_eq!(setting("network"), "none");
+    let place = Place::new()
+        .with("CONTAINER_MEM_LIMIT", "much")
+        .with("CONTAINER_CPU_LIMIT", "-1")
+        .with("ENABLE_NETWORK", "yes");
+    expect![[r#"
+        error: environment ENABLE_NETWORK: has to be `true` or `false`, not `yes`
+        error: environment CONTAINER_MEM_LIMIT: has to be a size such as `512m` or `2g`, not `much`
+        error: environment CONTAINER_CPU_LIMIT: has to be a number of processors such as `1` or `1.5`, not `-1`
+        hint: `foreword config --reference` lists every setting
     "#]].assert_eq(&place.run(&["config"]).stderr);
 }
 
