@@ -13,7 +13,7 @@ use anyhow::Context;
 use foreword_compose::WorkspaceGuide;
 use foreword_store::{
     Clock, Edit, EditError, LoadError, OpenError, Snapshot, Store, StoreError, YamlStore,
-    yaml::{DEFAULT_WORKSPACE_GUIDE, MAX_FILE_BYTES},
+    yaml::{DEFAULT_WORKSPACE_GUIDE, MAX_ERRORS, MAX_FILE_BYTES},
 };
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -245,10 +245,15 @@ pub(crate) fn refused(error: StoreError) -> anyhow::Error {
 
 /// Mistakes of a library's file, one a line.
 pub(crate) fn lines(file: &Path, errors: &[LoadError], show: fn(&LoadError) -> String) -> String {
-    let lines: Vec<String> = errors
+    let mut lines: Vec<String> = errors
         .iter()
         .map(|error| format!("{}:{}", file.display(), show(error)))
         .collect();
+    if errors.len() == MAX_ERRORS {
+        lines.push(format!(
+            "only the first {MAX_ERRORS} are shown; there may be more"
+        ));
+    }
     lines.join("\n")
 }
 

@@ -44,8 +44,8 @@ pub enum RenderOutcome {
     Complete,
     /// With something missing.
     Degraded,
-    /// Not at all.
-    Failed,
+    /// Not at all: there is no profile of the name asked for.
+    UnknownProfile,
 }
 
 /// One of the ways in which a prompt leaves.
@@ -162,7 +162,7 @@ impl Metrics {
         let outcome = match outcome {
             RenderOutcome::Complete => "complete",
             RenderOutcome::Degraded => "degraded",
-            RenderOutcome::Failed => "failed",
+            RenderOutcome::UnknownProfile => "unknown_profile",
         };
         self.inner
             .renders

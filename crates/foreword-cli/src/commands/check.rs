@@ -13,7 +13,7 @@ use std::{
 use foreword_compose::{Diagnostic, Severity};
 use foreword_store::{
     LoadError, OpenError,
-    yaml::{BUILTIN, Document},
+    yaml::{BUILTIN, Document, MAX_ERRORS},
 };
 use serde_json::{Value, json};
 
@@ -90,8 +90,14 @@ fn report(file: &Path, errors: &[LoadError], doubts: &[Doubt]) -> String {
         .iter()
         .filter(|doubt| doubt.severity == Severity::Warning)
         .count();
+    // The search ends there.
+    let at_least = if errors.len() == MAX_ERRORS {
+        "at least "
+    } else {
+        ""
+    };
     lines.push(format!(
-        "{file}: {}, {}, {}",
+        "{file}: {at_least}{}, {}, {}",
         count(errors.len(), "error"),
         count(warnings, "warning"),
         count(doubts.len() - warnings, "note")

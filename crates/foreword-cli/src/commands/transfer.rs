@@ -40,7 +40,7 @@ pub(crate) fn import(
         }
         imported => imported.map_err(library::refused)?,
     };
-    if report.difference.is_empty() {
+    if report.difference.is_empty() && report.kept_as.is_none() {
         return print(&format!("nothing to change; revision {}", report.revision));
     }
     print_text(&report.difference)?;

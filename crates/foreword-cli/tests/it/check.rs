@@ -25,6 +25,19 @@ fn each_broken_file_is_reported_with_places_and_hints() {
     }
 }
 
+#[test]
+fn of_very_many_mistakes_it_is_said_that_there_may_be_more() {
+    let place = Place::new();
+    let sections = "  - {}\n".repeat(600);
+    place.write("many.yaml", &format!("sections:\n{sections}"));
+    let ran = place.run(&["check", "many.yaml"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stdout.contains("many.yaml: at least 500 errors, "),
+        "{ran}"
+    );
+}
+
 const DOUBTFUL: &str = "\
 variables:
   company: Example Ltd

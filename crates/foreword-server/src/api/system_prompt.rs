@@ -113,7 +113,10 @@ pub(crate) async fn get_system_prompt(
     };
     let request = read_session(&app, &headers, &uri, query.file_base_url.as_deref())?;
     let session = match form {
-        Form::Neutral => nobodys_session(query.profile_id.as_deref()),
+        Form::Neutral => {
+            let profile_id = query.profile_id.as_deref().map(str::trim);
+            nobodys_session(profile_id.filter(|id| !id.is_empty()))
+        }
         Form::Full | Form::Brief | Form::Hint => request.require()?,
     };
     let prompt = match query.format.unwrap_or_else(|| preferred_format(&headers)) {

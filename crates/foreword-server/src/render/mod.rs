@@ -176,7 +176,7 @@ impl Renderer {
         self.metrics.render(match &rendering {
             Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
             Ok(_) => RenderOutcome::Complete,
-            Err(_) => RenderOutcome::Failed,
+            Err(RenderError::ProfileNotFound(_)) => RenderOutcome::UnknownProfile,
         });
         rendering
     }

@@ -269,6 +269,10 @@ async fn the_neutral_form_takes_nothing_from_headers() {
         .get("/system-prompt?form=neutral&profile_id=writer")
         .await;
     assert!(writer.text().contains("You write."));
+    let blank = server
+        .get("/system-prompt?form=neutral&profile_id=%20")
+        .await;
+    assert_eq!(blank.body, plain.body, "a blank value is none");
 }
 
 #[tokio::test]
