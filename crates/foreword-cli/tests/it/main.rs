@@ -15,6 +15,7 @@ mod check;
 mod configuration;
 mod documents;
 mod edits;
+mod faults;
 mod help;
 mod prompts;
 mod serving;
