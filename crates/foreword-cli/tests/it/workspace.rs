@@ -4,6 +4,8 @@
 
 use std::{
     fs,
+    io::Write,
+    net::TcpStream,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -534,28 +536,53 @@ fn a_request_that_names_no_chat_is_told_so() {
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_no_process_and_no_mount() {
+fn a_server_killed_in_the_middle_of_twenty_commands_leaves_no_process_no_mount_and_no_half_file() {
+    const CHATS: usize = 20;
     let (place, server) = server();
     let url = &server.url("/mcp");
     let mark = format!("{}", std::process::id() * 7 + 300_000);
+    // It says that it is longer than what comes.
+    let mut upload = TcpStream::connect(server.address()).unwrap();
+    let head = "PUT /api/uploads/k0/half.bin HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
+    upload.write_all(head.as_bytes()).unwrap();
+    upload.write_all(&[7; 500_000]).unwrap();
     thread::scope(|scope| {
-        for at in 0..5 {
+        for at in 0..CHATS {
             let mark = &mark;
             scope.spawn(move || {
-                let id = format!("k{at}");
-                let chat = Chat { url, id: &id };
-                chat.bash(&format!("(sleep {mark} &) ; echo {at} > begun"))
+                let message = json!({
+                    "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                    "params": { "name": "bash_tool", "arguments": { "command": format!("sleep {mark} & sleep {mark}") } },
+                });
+                let request = Client::builder().timeout(None).build().unwrap().post(url);
+                let request = request.header("accept", "application/json");
+                let answer = request.header("x-chat-id", format!("k{at}")).json(&message).send();
+                assert!(answer.is_err(), "the server was killed before it could answer");
             });
         }
+        eventually("all commands run", PATIENCE, || {
+            (processes_with(&mark) == 2 * CHATS).then_some(())
+        });
+        server.signal(rustix::process::Signal::KILL);
     });
-    assert_eq!(processes_with(&mark), 5);
-    server.signal(rustix::process::Signal::KILL);
     eventually("no process is left", PATIENCE, || {
         (processes_with(&mark) == 0).then_some(())
     });
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let place = place.path("data").display().to_string();
-    assert!(!mounts.contains(&place));
+    let data = place.path("data");
+    assert!(!mounts.contains(&data.display().to_string()));
+    let server = place.serve(&["--sandbox", "namespace"]);
+    for list in ["/api/uploads/k0/list", "/api/outputs/k0"] {
+        let list: Value = reqwest::blocking::get(server.url(list))
+            .unwrap()
+            .json()
+            .unwrap();
+        assert_eq!(list["total"], 0, "{list}");
+    }
+    let url = &server.url("/mcp");
+    let left = Chat { url, id: "k0" }
+        .bash("ls -A /mnt/user-data/uploads /mnt/user-data/outputs; ls -A | grep -v README.md");
+    assert!(!left.contains("half") && !left.contains("tmp"), "{left}");
 }
 
 #[test]
