@@ -67,8 +67,8 @@ impl Logging {
 }
 
 fn directives(level: &str) -> Result<EnvFilter, Failure> {
-    // Each error that a client is answered is a warning there, with the names and values that the client sent.
-    EnvFilter::try_new(format!("rmcp::service=error,{level}")).map_err(|error| {
+    // What a client gets wrong is a warning there, with the names and values that the client sent, however long they are.
+    EnvFilter::try_new(format!("rmcp=error,{level}")).map_err(|error| {
         Failure::new(Exit::Unusable, format!("`log.level` is `{level}`: {error}"))
             .hint("write `error`, `warn`, `info`, `debug` or `trace`, or directives such as `info,foreword_store=debug`")
     })

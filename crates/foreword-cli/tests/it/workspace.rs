@@ -545,7 +545,7 @@ fn a_server_killed_in_the_middle_of_twenty_commands_leaves_no_process_no_mount_a
     let mut upload = TcpStream::connect(server.address()).unwrap();
     let head = "PUT /api/uploads/k0/half.bin HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
     upload.write_all(head.as_bytes()).unwrap();
-    upload.write_all(&[7; 500_000]).unwrap();
+    upload.write_all(&vec![7; 500_000]).unwrap();
     thread::scope(|scope| {
         for at in 0..CHATS {
             let mark = &mark;
@@ -677,4 +677,41 @@ fn processes_with(word: &str) -> usize {
     lines
         .filter(|line| line.starts_with(b"sleep\0") && String::from_utf8_lossy(line).contains(word))
         .count()
+}
+
+#[test]
+fn a_text_that_is_looked_for_in_vain_holds_nobody_up() {
+    let (place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    chat.bash("true");
+    let write = |name: &str, text: &str| {
+        fs::write(place.path("data/workspaces/c/home").join(name), text).unwrap();
+    };
+    write("words.txt", &"a ".repeat(3_000_000));
+    let lines: String = (0..20_000)
+        .flat_map(|line| [format!("{line:0>290}"), "\n".to_owned()])
+        .collect();
+    write("lines.txt", &lines);
+    // Each took minutes, during which nobody was answered.
+    for (name, wanted) in [
+        ("words.txt", format!("{}b a", "a ".repeat(1_000_000))),
+        ("lines.txt", "0123456789".repeat(29)),
+    ] {
+        let replace = json!({ "path": name, "old_str": wanted, "new_str": "x" });
+        let answer = chat.call("str_replace", replace);
+        assert!(
+            answer.is_error && answer.text.contains("does not stand in"),
+            "{name}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn a_chat_whose_readme_is_kept_away_gets_it_all_the_same() {
+    let (_place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    chat.bash("for i in $(seq 1 99); do : > README.md.moved-$i; done; rm README.md; mkdir README.md; : > README.md/x");
+    assert_eq!(chat.bash("test -f README.md && echo back"), "back");
 }

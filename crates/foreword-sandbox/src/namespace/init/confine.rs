@@ -13,6 +13,9 @@ use super::{
     seccomp,
 };
 
+/// Queued signals, which timers need too: the usual 64 sandboxes together leave the host a third of what it has.
+const MOST_PENDING_SIGNALS: u64 = 1024;
+
 /// Confines this process and all that it will start.
 pub(super) fn confine(limits: &Limits) -> Result<(), Fault> {
     limit(limits).during(Step::DropPrivileges)?;
@@ -62,6 +65,9 @@ fn limit(limits: &Limits) -> rustix::io::Result<()> {
     set(Resource::Core, 0)?;
     set(Resource::Nice, 0)?;
     set(Resource::Rtprio, 0)?;
+    // Both count against the user who started the server, the host's own programs included.
+    set(Resource::Sigpending, MOST_PENDING_SIGNALS)?;
+    set(Resource::Msgqueue, 0)?;
     set(Resource::Nofile, limits.open_files)?;
     if let Some(bytes) = limits.file_bytes {
         set(Resource::Fsize, bytes)?;

@@ -9,14 +9,17 @@ use std::{
     fs::{self, File, Metadata, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
     os::{
-        fd::OwnedFd,
+        fd::{AsRawFd, OwnedFd},
         unix::{
             fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
             net::UnixStream,
         },
     },
     path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
 };
+
+use rustix::fs::{AtFlags, CWD};
 
 use super::super::protocol::{FileAnswer, FileOperation, FileReply};
 use crate::{
@@ -120,7 +123,10 @@ fn make_way(path: &Path) -> io::Result<()> {
     }
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_dir() {
-        for number in 1..100 {
+        // Somebody may have taken the small numbers to be in the way for ever.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let large = now.map_or(0, |now| now.as_nanos());
+        for number in (1..100).chain(large..large + 100) {
             let mut name = path.as_os_str().to_owned();
             name.push(format!(".moved-{number}"));
             if fs::symlink_metadata(&name).is_err() {
@@ -193,50 +199,78 @@ fn absent_target(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A file under a name of its own, which goes with it unless it is renamed.
+/// A file without a name, so that nothing remains of it should the sandbox be killed; where the file system has no such files, under
+/// a name that goes with it.
 struct PartFile {
-    path: PathBuf,
     file: File,
-    renamed: bool,
+    directory: PathBuf,
+    name: Option<PathBuf>,
 }
 
 impl PartFile {
     fn new(directory: &Path) -> io::Result<Self> {
-        let process = std::process::id();
-        for number in 0..100 {
-            let path = directory.join(format!(".foreword-part-{process}-{number}"));
-            match OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-            {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                opened => {
-                    return Ok(Self {
-                        path,
-                        file: opened?,
-                        renamed: false,
-                    });
-                }
+        let nameless = OpenOptions::new()
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_TMPFILE)
+            .open(directory);
+        let (file, name) = match nameless {
+            Ok(file) => (file, None),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+                let create = |path: &Path| {
+                    let mut options = OpenOptions::new();
+                    options.write(true).create_new(true).mode(0o600).open(path)
+                };
+                let (file, path) = under_free_name(directory, create)?;
+                (file, Some(path))
             }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            file,
+            directory: directory.to_owned(),
+            name,
+        })
     }
 
     fn rename_to(mut self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
-        self.renamed = true;
+        if self.name.is_none() {
+            let (file, follow) = (self.file.as_raw_fd(), AtFlags::SYMLINK_FOLLOW);
+            let file = format!("/proc/self/fd/{file}");
+            let link = |path: &Path| Ok(rustix::fs::linkat(CWD, &file, CWD, path, follow)?);
+            let ((), name) = under_free_name(&self.directory, link)?;
+            self.name = Some(name);
+        }
+        if let Some(name) = &self.name {
+            fs::rename(name, target)?;
+        }
+        self.name = None;
         Ok(())
     }
 }
 
 impl Drop for PartFile {
     fn drop(&mut self) {
-        if !self.renamed {
-            let _ = fs::remove_file(&self.path);
+        if let Some(name) = &self.name {
+            let _ = fs::remove_file(name);
         }
     }
+}
+
+/// Makes something in `directory` under a name that nothing has there.
+fn under_free_name<T>(
+    directory: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(T, PathBuf)> {
+    let process = std::process::id();
+    for number in 0..100 {
+        let path = directory.join(format!(".foreword-part-{process}-{number}"));
+        match make(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other.map(|made| (made, path)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Lists level by level, so that a bound leaves out what is deepest, then sorts.

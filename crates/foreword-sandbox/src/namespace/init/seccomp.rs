@@ -112,7 +112,9 @@ const TELL_CONSOLE: u64 = 0x541c;
 /// The newest system call that was looked at (`removexattrat`). The numbers are the same on all architectures from 424 on.
 const NEWEST: u32 = 466;
 
-const NEW_NAMESPACES: [libc::c_int; 7] = [
+/// What `clone` must not be asked for: namespaces, and a child that would be init's and so outlive its command.
+const FORBIDDEN_CLONES: [libc::c_int; 8] = [
+    libc::CLONE_PARENT,
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
     libc::CLONE_NEWPID,
@@ -142,11 +144,11 @@ fn forbidden() -> Result<BpfProgram, seccompiler::BackendError> {
         .iter()
         .map(|number| (*number, Vec::new()))
         .collect();
-    let namespaces = NEW_NAMESPACES.iter().map(|flag| {
+    let clones = FORBIDDEN_CLONES.iter().map(|flag| {
         let flag = u64::from(flag.cast_unsigned());
         rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
     });
-    rules.insert(libc::SYS_clone, namespaces.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_clone, clones.collect::<Result<_, _>>()?);
     // Pushing input into a terminal. The kernel looks at the lower half of the number only, and so do we.
     let terminal =
         [PUSH_INPUT, TELL_CONSOLE].map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));

@@ -150,6 +150,8 @@ if x86:
         call(f"clone {flag:x}", EPERM, 56, flag | 17, 0, 0, 0, 0)
         call(f"clone high {flag:x}", EPERM, 56, (1 << 40) | flag | 17, 0, 0, 0, 0)
         call(f"unshare {flag:x}", EPERM, 272, flag)
+    # A child of the parent would be init's, and outlive what ends the command.
+    call("clone parent", EPERM, 56, 0x8000 | 17, 0, 0, 0, 0)
     call("unshare time", EPERM, 272, 0x80)
     for name, number in dict(ptrace=101, mount=165, umount2=166, pivot_root=155, chroot=161, setns=308, keyctl=250, add_key=248,
             request_key=249, process_vm_readv=310, process_vm_writev=311, kcmp=312, perf_event_open=298, bpf=321, init_module=175,

@@ -89,7 +89,7 @@ pub async fn str_replace(
         .collect();
     let [at] = places[..] else {
         return Ok(Outcome::failed(if places.is_empty() {
-            not_found(&shown, &text, old)
+            explain_absence(shown, text, old.to_owned()).await
         } else {
             several(&text, &places)
         }));
@@ -110,90 +110,118 @@ pub async fn str_replace(
     Ok(Outcome::done(format!("changed `{shown}`:\n{shown_change}")))
 }
 
-/// Where `old` almost stands.
-fn not_found(path: &str, text: &[u8], old: &str) -> String {
-    let text = String::from_utf8_lossy(text);
+/// Where `old` almost stands. Looking for it takes a while in a large file, so no async thread does it.
+async fn explain_absence(path: String, text: Bytes, old: String) -> String {
     let message = format!("`old_str` does not stand in `{path}`");
-    if let Some(line) = position_of(&squeezed(&text), &squeezed(old)) {
-        let hint = format!(
+    let hint = tokio::task::spawn_blocking(move || almost(&String::from_utf8_lossy(&text), &old));
+    match hint.await {
+        Ok(Some(hint)) => message + &hint,
+        Ok(None) | Err(_) => message + "; look at the file with `view`",
+    }
+}
+
+/// In a time that grows with the text, whatever is looked for.
+fn almost(text: &str, old: &str) -> Option<String> {
+    if let Some(line) = line_without_white_space(text, old) {
+        return Some(format!(
             "; around line {line} it does, but with other white space (spaces, tabs, line ends): view those lines and \
              copy them exactly"
-        );
-        return message + &hint;
+        ));
     }
-    if let Some(line) = position_of(
-        &lines_of(&text.to_lowercase()),
-        &lines_of(&old.to_lowercase()),
-    ) {
-        let hint = format!("; at line {line} it does, but with other upper and lower case");
-        return message + &hint;
+    let lower = text.to_lowercase();
+    if let Some(at) = memmem::find(lower.as_bytes(), old.to_lowercase().as_bytes()) {
+        let line = line_breaks(&lower.as_bytes()[..at]) + 1;
+        return Some(format!(
+            "; at line {line} it does, but with other upper and lower case"
+        ));
     }
     let first = old
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty())
         .unwrap_or(old);
-    let closest = text
-        .lines()
-        .enumerate()
-        // What is compared is bounded: likeness takes the product of two lengths.
-        .take(20_000)
-        .map(|(at, line)| {
-            let line = clipped(line.trim(), LINE_WIDTH);
-            (
-                strsim::normalized_damerau_levenshtein(line, clipped(first, LINE_WIDTH)),
-                at + 1,
-                line,
-            )
-        })
-        .max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)));
-    match closest {
-        Some((likeness, line, words)) if likeness >= 0.4 => {
-            message + &format!("; the closest line is {line}: `{words}`")
-        }
-        _ => message + "; look at the file with `view`",
-    }
+    let (line, words) = closest_line(text, clipped(first, LINE_WIDTH))?;
+    Some(format!("; the closest line is {line}: `{words}`"))
 }
 
-/// Words with the line that each stands in.
-type Words<'a> = Vec<(&'a str, usize)>;
-
-/// The text without white space.
-fn squeezed(text: &str) -> Words<'_> {
-    let lines = text.lines().enumerate();
-    lines
-        .flat_map(|(at, line)| line.split_whitespace().map(move |word| (word, at + 1)))
-        .collect()
-}
-
-fn lines_of(text: &str) -> Words<'_> {
-    text.lines()
-        .enumerate()
-        .map(|(at, line)| (line, at + 1))
-        .collect()
-}
-
-/// The line where `wanted` stands in `words`, the ends of its first and last word left open.
-fn position_of(words: &[(&str, usize)], wanted: &[(&str, usize)]) -> Option<usize> {
-    let [(first, _), ..] = wanted else {
+/// The line where `wanted` begins, with all white space left out on both sides.
+fn line_without_white_space(text: &str, wanted: &str) -> Option<usize> {
+    let squeezed = |text: &str| -> String { text.split_whitespace().collect() };
+    let wanted = squeezed(wanted);
+    if wanted.is_empty() {
         return None;
-    };
-    let last = wanted.len() - 1;
-    let matches = |window: &[(&str, usize)]| {
-        if last == 0 {
-            return window[0].0.contains(first);
+    }
+    let at = memmem::find(squeezed(text).as_bytes(), wanted.as_bytes())?;
+    let mut before = 0;
+    text.lines()
+        .position(|line| {
+            before += line.split_whitespace().map(str::len).sum::<usize>();
+            before > at
+        })
+        .map(|line| line + 1)
+}
+
+/// From which likeness on a line is worth showing.
+const LIKELY: f64 = 0.4;
+
+/// How much may be compared, in products of two lengths: some tenths of a second.
+const MOST_COMPARED: usize = 10_000_000;
+
+/// The line that is most like `wanted`, with its number.
+fn closest_line<'a>(text: &'a str, wanted: &str) -> Option<(usize, &'a str)> {
+    let of_wanted = Letters::of(wanted);
+    let mut left = MOST_COMPARED;
+    let mut best = None;
+    let mut likeness = LIKELY;
+    for (at, line) in text.lines().enumerate() {
+        let line = clipped(line.trim(), LINE_WIDTH);
+        let letters = Letters::of(line);
+        // Most lines are ruled out by their letters alone, which is quick.
+        if letters.most_likeness(&of_wanted) < likeness {
+            continue;
         }
-        window[0].0.ends_with(first)
-            && window[last].0.starts_with(wanted[last].0)
-            && window[1..last]
-                .iter()
-                .zip(&wanted[1..last])
-                .all(|(one, other)| one.0 == other.0)
-    };
-    words
-        .windows(wanted.len())
-        .find(|window| matches(window))
-        .map(|window| window[0].1)
+        let Some(rest) = left.checked_sub(letters.count * of_wanted.count) else {
+            break;
+        };
+        left = rest;
+        let found = strsim::normalized_damerau_levenshtein(line, wanted);
+        if found > likeness || (best.is_none() && found >= LIKELY) {
+            likeness = found;
+            best = Some((at + 1, line));
+        }
+    }
+    best
+}
+
+/// Which letters a line has, without their order; letters may share a place.
+struct Letters {
+    places: [u16; 64],
+    count: usize,
+}
+
+impl Letters {
+    fn of(line: &str) -> Self {
+        let mut letters = Self {
+            places: [0; 64],
+            count: 0,
+        };
+        for letter in line.chars() {
+            letters.places[letter as usize % 64] += 1;
+            letters.count += 1;
+        }
+        letters
+    }
+
+    /// What the likeness of two lines cannot be above: each letter that only one of them has has to be changed.
+    fn most_likeness(&self, other: &Self) -> f64 {
+        let (mut more, mut less) = (0_u32, 0_u32);
+        for (one, other) in self.places.iter().zip(&other.places) {
+            more += u32::from(one.saturating_sub(*other));
+            less += u32::from(other.saturating_sub(*one));
+        }
+        let longest = u32::try_from(self.count.max(other.count)).unwrap_or(u32::MAX);
+        1.0 - f64::from(more.max(less)) / f64::from(longest.max(1))
+    }
 }
 
 fn several(text: &[u8], places: &[usize]) -> String {
