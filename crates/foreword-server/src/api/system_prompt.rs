@@ -126,9 +126,11 @@ pub(crate) async fn get_system_prompt(
     head.insert(header::VARY, app.sessions().vary());
     head.insert(X_PUBLIC_BASE_URL, value(app.links().public_base_url()));
     if form != Form::Neutral {
-        let links = app
-            .links()
-            .chat(&session.chat_id, app.links().epoch(app.clock()));
+        let links = app.links().chat(
+            &session.chat_id,
+            session.prompt_email().map(AsRef::as_ref),
+            app.links().epoch(app.clock()),
+        );
         head.insert(X_FILE_BASE_URL, value(&links.file_base_url));
         head.insert(X_ARCHIVE_URL, value(&links.archive_url));
         head.insert(X_PREVIEW_URL, value(&links.preview_url));

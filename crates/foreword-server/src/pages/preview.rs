@@ -5,10 +5,13 @@
 
 use std::sync::LazyLock;
 
-use axum::response::{Html, IntoResponse, Response};
+use axum::{
+    extract::State,
+    response::{Html, IntoResponse, Response},
+};
 use http::{HeaderValue, StatusCode, header};
 
-use crate::{api::openapi::FileProblems, error::ApiError, middleware::reader::Reader};
+use crate::{api::openapi::FileProblems, app::App, error::ApiError, middleware::reader::Reader};
 
 /// Frames made of text take the policy of this page and a stricter one of their own, so scripts that stand in a page must
 /// be allowed here; the page itself never makes HTML of text.
@@ -28,8 +31,11 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
     params(("chat_id" = String, Path, description = "The chat, or a capability for it")),
     responses((status = 200, description = "The page", content_type = "text/html"), FileProblems),
 )]
-pub(crate) async fn show_preview(_reader: Reader) -> Response {
-    page(StatusCode::OK, PAGE.as_str())
+pub(crate) async fn show_preview(State(app): State<App>, reader: Reader) -> Response {
+    match reader.workspace(&app).await {
+        Ok(_) => page(StatusCode::OK, PAGE.as_str()),
+        Err(error) => refusal(error.into()),
+    }
 }
 
 /// Says to a person what is wrong with a link.

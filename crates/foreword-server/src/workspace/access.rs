@@ -134,6 +134,7 @@ fn open(
     let handle = |name| Dir::open_ambient_dir(directory.join(name), ambient_authority());
     Ok(Workspace {
         chat_id: chat_id.clone(),
+        owner: owner::read(directory)?,
         uploads: handle(layout::UPLOADS)?,
         outputs: handle(layout::OUTPUTS)?,
         path: directory.to_owned(),

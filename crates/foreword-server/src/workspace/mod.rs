@@ -65,6 +65,7 @@ struct Inner {
 #[derive(Debug)]
 pub struct Workspace {
     chat_id: ChatId,
+    owner: Option<String>,
     path: PathBuf,
     uploads: Dir,
     outputs: Dir,
@@ -120,7 +121,7 @@ impl Workspaces {
         access::enter(&self.inner, session).await
     }
 
-    /// A chat's files, if it has any; for those whom a capability lets in.
+    /// A chat's files, if it has any; whether the caller may see them depends on [`Workspace::owner`].
     pub async fn find(&self, chat_id: &ChatId) -> Result<Option<Workspace>, WorkspaceError> {
         access::find(&self.inner, chat_id, None).await
     }
@@ -153,6 +154,12 @@ impl Workspace {
     #[must_use]
     pub fn chat_id(&self) -> &ChatId {
         &self.chat_id
+    }
+
+    /// The e-mail address of its first user, if any was named.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
     }
 
     /// What the sandbox has as its home directory.

@@ -674,7 +674,7 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
     let links = server.app.links();
     let epoch = links.epoch(server.app.clock());
     let base = links
-        .chat(&ChatId::parse("c").unwrap(), epoch)
+        .chat(&ChatId::parse("c").unwrap(), None, epoch)
         .file_base_url;
     let segment = base.rsplit('/').next().unwrap();
     for path in [
@@ -728,6 +728,92 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
         "{}",
         page.text()
     );
+}
+
+/// The chat's place in the links that a prompt for this user holds.
+async fn segment_for(server: &TestServer, chat: &str, email: Option<&str>) -> String {
+    let mut request = server.get("/system-prompt").api();
+    request = request.header("x-chat-id", chat);
+    if let Some(email) = email {
+        request = request.header("x-user-email", email);
+    }
+    let answer = request.await;
+    let base = answer.header("x-file-base-url");
+    base.rsplit('/').next().unwrap().to_owned()
+}
+
+/// A chat of that user, with `a.txt` in its outputs.
+async fn chat_of(server: &TestServer, chat: &str, email: &str) {
+    let request = server.put(&format!("/api/uploads/{chat}/seen")).api();
+    let request = request.header("x-user-email", email).body("");
+    assert_eq!(request.await.status, 201);
+    let outputs = format!("workspaces/{chat}/outputs/a.txt");
+    fs::write(server.data.path().join(outputs), "text").unwrap();
+}
+
+#[tokio::test]
+async fn a_link_opens_no_more_than_the_user_may_see_for_whom_it_was_made() {
+    let server = TestServer::with_keys();
+    let early = segment_for(&server, "own1", Some("bob@x.example")).await;
+    assert_eq!(
+        server.get(&format!("/api/outputs/{early}")).await.status,
+        200
+    );
+    chat_of(&server, "own1", "ann@x.example").await;
+    for (email, status) in [
+        (Some("Ann@x.example"), 200),
+        (None, 200),
+        (Some("bob@x.example"), 403),
+    ] {
+        let segment = segment_for(&server, "own1", email).await;
+        for path in [
+            "files/S/a.txt",
+            "files/S/archive",
+            "api/outputs/S",
+            "preview/S",
+        ] {
+            let path = format!("/{}", path.replace('S', &segment));
+            assert_eq!(server.get(&path).await.status, status, "{email:?} {path}");
+        }
+    }
+    assert_snapshot!(server.get(&format!("/files/{early}/a.txt")).await.summary(), @"403 chat_belongs_to_another_user: this chat belongs to another user");
+    let page = server.get(&format!("/preview/{early}")).await;
+    assert!(page.text().contains("This chat belongs to somebody else"));
+    // The links in an answer are for the user whom the request named.
+    let list = server
+        .get("/api/outputs/own1")
+        .api()
+        .header("x-user-email", "ann@x.example");
+    let list = list.await.json();
+    let segment = segment_for(&server, "own1", Some("ann@x.example")).await;
+    let url = list["files"][0]["url"].as_str().unwrap();
+    assert!(url.ends_with(&format!("/files/{segment}/a.txt")), "{url}");
+}
+
+#[tokio::test]
+async fn a_link_for_nobody_opens_no_owned_chat_where_users_are_required() {
+    let server = TestServer::builder()
+        .keys()
+        .config(|config| config.session.require_owner = true)
+        .start();
+    chat_of(&server, "c", "ann@x.example").await;
+    for (email, status) in [(Some("ann@x.example"), 200), (None, 403)] {
+        let segment = segment_for(&server, "c", email).await;
+        let answer = server.get(&format!("/files/{segment}/a.txt")).await;
+        assert_eq!(answer.status, status, "{email:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_opens_a_shared_chat_whoever_it_was_made_for() {
+    let server = TestServer::with_keys();
+    chat_of(&server, "default", "ann@x.example").await;
+    // As it was when `default` was one user's, in `single` mode.
+    let owner = server.data.path().join("workspaces/default/owner");
+    fs::write(owner, "ann@x.example").unwrap();
+    let segment = segment_for(&server, "default", Some("bob@x.example")).await;
+    let answer = server.get(&format!("/files/{segment}/a.txt")).await;
+    assert_eq!(answer.status, 200);
 }
 
 #[tokio::test]
