@@ -181,15 +181,14 @@ pub(crate) async fn list_uploads(
             listed.map_err(|error| failed(&error))?.newest_first().files
         }
     };
-    let files = files.iter().map(UploadedFile::new).collect();
     let page = page::paginate(
         files,
         query.limit.as_deref(),
         query.cursor.as_deref(),
-        |file: &UploadedFile| &file.path,
+        |file: &FileEntry| file.path.as_os_str().as_encoded_bytes(),
     )?;
     Ok(Json(UploadList {
-        files: page.items,
+        files: page.items.iter().map(UploadedFile::new).collect(),
         total: page.total,
         next_cursor: page.next_cursor,
     }))
