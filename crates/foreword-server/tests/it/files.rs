@@ -666,6 +666,45 @@ async fn the_archive_holds_the_outputs_in_order() {
 }
 
 #[tokio::test]
+async fn an_archive_can_be_unpacked_whatever_a_sandbox_called_its_files() {
+    let server = TestServer::new();
+    let directory = outputs(&server, "c").await;
+    for name in [&b"\xfe.txt"[..], b"\xff.txt", b"x\\..\\..\\y.bat", b"C:x"] {
+        fs::write(directory.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+    }
+    assert_eq!(
+        names_in_archive(&server, "c").await,
+        ["C_x", "x_.._.._y.bat", "\u{FFFD}.txt", "\u{FFFD} (2).txt"]
+    );
+}
+
+#[tokio::test]
+async fn more_names_than_memory_is_spent_on_are_said_to_be_too_many() {
+    let server = TestServer::new();
+    let directory = outputs(&server, "c").await;
+    fs::write(directory.join("INCOMPLETE.txt"), "mine").unwrap();
+    // Longer together than what a path of the host could say.
+    let mut deep =
+        cap_std::fs::Dir::open_ambient_dir(&directory, cap_std::ambient_authority()).unwrap();
+    for _ in 0..15 {
+        let name = "d".repeat(250);
+        deep.create_dir(&name).unwrap();
+        deep = deep.open_dir(&name).unwrap();
+    }
+    for number in 0..4_500 {
+        deep.create(format!("{number:0>250}")).unwrap();
+    }
+    let list = server.get("/api/outputs/c?limit=1").await.json();
+    assert_eq!(list["too_many"], true);
+    let total = list["total"].as_u64().unwrap();
+    assert_eq!(total, (16 << 20) / (15 * 251 + 250) + 1);
+    let names = names_in_archive(&server, "c").await;
+    assert_eq!(names.len() as u64, total + 1);
+    assert_eq!(names.first().unwrap(), "INCOMPLETE.txt");
+    assert_eq!(names.last().unwrap(), "INCOMPLETE (2).txt");
+}
+
+#[tokio::test]
 async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
     let server = TestServer::with_keys();
     let directory = outputs(&server, "c").await;
