@@ -263,7 +263,7 @@ mod tests {
         // `d` itself is held only until it is looked at.
         assert_eq!(walk(4 + 6 + 6), (3, true));
         assert_eq!(walk(4 + 6 + 5), (2, false));
-        assert_eq!(walk(3).1, false);
+        assert!(!walk(3).1);
     }
 
     #[test]

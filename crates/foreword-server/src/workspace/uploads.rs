@@ -109,13 +109,15 @@ impl Part {
         Ok(self.file.as_file_mut().write_all(bytes)?)
     }
 
-    /// Puts the file in place.
+    /// Puts the file in place, for good: it is on the disk under its name then.
     pub(crate) fn finish(
         self,
         workspace: &Workspace,
         name: &UploadName,
         config: &UploadsConfig,
     ) -> Result<Stored, UploadError> {
+        // This takes long for large files, so others are not kept waiting for it.
+        self.file.as_file().sync_all()?;
         let (size, max_total_bytes) = (self.size, config.max_total_bytes);
         let mut total = Total::lock(workspace)?;
         let before = size_of(&workspace.uploads, name.as_path())?;
@@ -141,11 +143,12 @@ impl Part {
         let parts = Dir::open_ambient_dir(parts, ambient_authority())?;
         let part = self.file.path().file_name().unwrap_or_default();
         if let Err(error) = parts.rename(part, &workspace.uploads, name.as_path()) {
-            total.write(was)?;
+            unless_noted(total.write(was));
             return Err(error.into());
         }
         let md5 = hex::encode(self.md5.finalize());
-        hashes::remember(workspace, name.as_path(), &md5)?;
+        unless_noted(hashes::remember(workspace, name.as_path(), &md5));
+        sync_parents(workspace, name.as_path())?;
         Ok(Stored {
             size,
             md5,
@@ -167,8 +170,8 @@ pub(crate) fn delete(workspace: &Workspace, name: &UploadName) -> Result<(), Upl
         Err(error) => return Err(error),
     };
     workspace.uploads.remove_file(path)?;
-    total.write(total.bytes.saturating_sub(size))?;
-    hashes::forget(workspace, path)?;
+    unless_noted(total.write(total.bytes.saturating_sub(size)));
+    unless_noted(hashes::forget(workspace, path));
     for parent in path.ancestors().skip(1) {
         let emptied =
             parent.as_os_str().is_empty() || workspace.uploads.remove_dir(parent).is_err();
@@ -190,6 +193,31 @@ pub(super) fn clear_parts(directory: &Path) -> io::Result<()> {
         let path = part?.path();
         if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
             std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is written down beside the files can be made anew from them, so that a change which has come about is not said to
+/// have failed.
+fn unless_noted(noted: io::Result<()>) {
+    if let Err(error) = noted {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "What is known about a chat's uploads cannot be written down"
+        );
+    }
+}
+
+/// Sees to it that the names on the way to a file outlast a power cut, those of new directories and of a new chat too.
+fn sync_parents(workspace: &Workspace, path: &Path) -> io::Result<()> {
+    let uploads = workspace.uploads_path();
+    let in_uploads = path.ancestors().skip(1).map(|parent| uploads.join(parent));
+    for directory in in_uploads.chain(workspace.path.ancestors().take(2).map(Path::to_owned)) {
+        match File::open(directory)?.sync_all() {
+            // There are file systems that cannot do this for directories.
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
+            _ => {}
         }
     }
     Ok(())
