@@ -9,7 +9,7 @@ use std::{
     io::{self, Read, Seek, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::Path,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use cap_std::{ambient_authority, fs::Dir};
@@ -30,6 +30,9 @@ const TOTAL: &str = "total";
 
 /// How many digits it is written with: what a crash cut short is no number then.
 const TOTAL_DIGITS: usize = 20;
+
+/// How long an upload takes at most from its file to the lock on it.
+const BEGINNING: Duration = Duration::from_mins(1);
 
 /// An upload on its way; nothing remains of it unless it is finished.
 #[derive(Debug)]
@@ -81,11 +84,8 @@ impl Part {
         if declared.is_some_and(|declared| declared > max_bytes) {
             return Err(UploadError::FileTooLarge { max_bytes });
         }
-        let file = NamedTempFile::new_in(workspace.path.join(layout::PARTS))?;
-        // As long as it is locked, somebody is at it.
-        if let Err(TryLockError::Error(error)) = file.as_file().try_lock() {
-            return Err(error.into());
-        }
+        let parts = workspace.path.join(layout::PARTS);
+        let file = locked(|| NamedTempFile::new_in(&parts))?;
         let readable = Permissions::from_mode(0o644);
         file.as_file().set_permissions(readable)?;
         Ok(Self {
@@ -182,8 +182,8 @@ pub(crate) fn delete(workspace: &Workspace, name: &UploadName) -> Result<(), Upl
     Ok(())
 }
 
-/// Removes what uploads left behind that ended with their process.
-pub(super) fn clear_parts(directory: &Path) -> io::Result<()> {
+/// Removes what uploads left behind that ended with their process; one that has just begun may not be locked yet.
+pub(super) fn clear_parts(directory: &Path, now: SystemTime) -> io::Result<()> {
     let parts = match std::fs::read_dir(directory.join(layout::PARTS)) {
         Ok(parts) => parts,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -191,11 +191,33 @@ pub(super) fn clear_parts(directory: &Path) -> io::Result<()> {
     };
     for part in parts {
         let path = part?.path();
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        if File::open(&path).is_ok_and(|file| is_left_behind(&file, now)) {
             std::fs::remove_file(path)?;
         }
     }
     Ok(())
+}
+
+fn is_left_behind(part: &File, now: SystemTime) -> bool {
+    let modified = part.metadata().and_then(|metadata| metadata.modified());
+    let is_old = modified.is_ok_and(|modified| {
+        let age = now.duration_since(modified).unwrap_or_default();
+        age > BEGINNING
+    });
+    is_old && part.try_lock().is_ok()
+}
+
+/// A new file that is locked: as long as it is, somebody is at it.
+fn locked(mut make: impl FnMut() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
+    loop {
+        let file = make()?;
+        match file.as_file().try_lock() {
+            Ok(()) => return Ok(file),
+            // Whoever cleans up here has it, and is about to remove it.
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
 }
 
 /// What is written down beside the files can be made anew from them, so that a change which has come about is not said to
@@ -315,4 +337,28 @@ fn make_parents(uploads: &Dir, path: &Path) -> Result<(), UploadError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_being_cleared_away_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let mut cleared = None;
+        let mut made = 0;
+        let file = locked(|| {
+            made += 1;
+            let file = NamedTempFile::new_in(place.path())?;
+            if cleared.is_none() {
+                let other = File::open(file.path())?;
+                other.lock()?;
+                cleared = Some(other);
+            }
+            Ok(file)
+        });
+        assert!(file.unwrap().path().exists());
+        assert_eq!(made, 2);
+    }
 }

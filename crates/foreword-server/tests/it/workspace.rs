@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
+    time::{Duration, SystemTime},
 };
 
 use foreword_sandbox::SandboxConfig;
@@ -11,7 +12,7 @@ use foreword_server::{ChatId, Session, Workspaces, session::SessionSources};
 use http::HeaderMap;
 use jiff::SignedDuration;
 
-use crate::support::TestServer;
+use crate::support::{START, TestServer};
 
 fn session(server: &TestServer, chat: &str, email: Option<&str>) -> Session {
     let mut headers = HeaderMap::new();
@@ -171,9 +172,42 @@ async fn files_are_kept_for_ever_where_retention_is_0() {
         .start();
     enter(&server, "c", None).await;
     server.advance(SignedDuration::from_hours(1000 * 24));
+    let root = server.data.path().join("workspaces");
+    // What a process left that was killed goes all the same.
+    let (part, trash) = (root.join("c/parts/left"), root.join(".trash/0"));
+    leave(&part, 0);
+    fs::create_dir_all(trash.join("half")).unwrap();
     assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
     let found = server.app.workspaces().find(&chat("c")).await.unwrap();
     assert!(found.is_some());
+    assert!(!part.exists());
+    assert!(!trash.exists());
+}
+
+/// Makes a file as it would have been left so many seconds before tests begin.
+fn leave(path: &Path, seconds: u64) {
+    let start: jiff::Timestamp = START.parse().unwrap();
+    let left = u64::try_from(start.as_second()).unwrap() - seconds;
+    let file = fs::File::create(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(left))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_part_is_cleared_away_once_nobody_can_be_about_to_lock_it() {
+    let server = TestServer::new();
+    enter(&server, "c", None).await;
+    let parts = server.data.path().join("workspaces/c/parts");
+    let [old, fresh, busy] = ["old", "fresh", "busy"].map(|name| parts.join(name));
+    leave(&old, 61);
+    leave(&fresh, 30);
+    leave(&busy, 10_000);
+    let held = fs::File::open(&busy).unwrap();
+    held.lock().unwrap();
+    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert!(!old.exists());
+    assert!(fresh.exists());
+    assert!(busy.exists());
 }
 
 #[tokio::test]
