@@ -72,6 +72,14 @@ pub struct Workspace {
     _lock: lock::Shared,
 }
 
+/// One chat's files, which nobody uses as long as this is held.
+#[derive(Debug)]
+pub struct Excluded {
+    root: PathBuf,
+    directory: PathBuf,
+    lock: lock::Exclusive,
+}
+
 /// Why a chat's files cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
@@ -138,9 +146,9 @@ impl Workspaces {
         stamp.ok().flatten().unwrap_or_default()
     }
 
-    /// Deletes a chat's files, once nobody uses them any more; answers whether there were any.
-    pub async fn delete(&self, chat_id: &ChatId) -> Result<bool, WorkspaceError> {
-        access::delete(&self.inner, chat_id).await
+    /// Keeps everybody out of a chat's files, once nobody uses them any more; none where there are none.
+    pub async fn exclude(&self, chat_id: &ChatId) -> Result<Option<Excluded>, WorkspaceError> {
+        access::exclude(&self.inner, chat_id).await
     }
 
     /// Deletes what was not used for longer than `workspace.retention`; answers how many chats that were.
@@ -190,6 +198,13 @@ impl Workspace {
     #[must_use]
     pub fn outputs(&self) -> &Dir {
         &self.outputs
+    }
+}
+
+impl Excluded {
+    /// Deletes them.
+    pub async fn discard(self) -> Result<(), WorkspaceError> {
+        access::discard(self).await
     }
 }
 
