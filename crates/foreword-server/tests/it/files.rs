@@ -807,6 +807,65 @@ async fn chat_of(server: &TestServer, chat: &str, email: &str) {
 }
 
 #[tokio::test]
+async fn who_follows_a_link_in_a_browser_reads_a_page() {
+    let server = TestServer::with_keys();
+    outputs(&server, "c").await;
+    let segment = segment_for(&server, "c", None).await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8";
+    let get = async |path: &str, accept: &'static str| {
+        let path = format!("/{}", path.replace('S', &segment));
+        let answer = server.get(&path).header("accept", accept).await;
+        let (kind, vary) = (answer.header("content-type"), answer.header("vary"));
+        assert_eq!(vary, "accept", "{path}");
+        let title = answer
+            .text()
+            .split(['<', '>'])
+            .skip_while(|word| *word != "h2")
+            .nth(1);
+        let title = title.unwrap_or("no page").to_owned();
+        format!("{} {kind}: {title}", answer.status.as_u16())
+    };
+    for (path, page, problem) in [
+        (
+            "files/S/gone.txt",
+            "404 text/html; charset=utf-8: There is no such file",
+            "404",
+        ),
+        (
+            "files/c~forged/a",
+            "403 text/html; charset=utf-8: This link is not valid",
+            "403",
+        ),
+        (
+            "files/c/a",
+            "401 text/html; charset=utf-8: This page needs a link of its own",
+            "401",
+        ),
+        (
+            "files/S/archive?file=1",
+            "404 text/html; charset=utf-8: There is no such file",
+            "404",
+        ),
+    ] {
+        assert_eq!(get(path, browser).await, page, "{path}");
+        for accept in [
+            "*/*",
+            "application/json, text/html;q=0.5",
+            "image/avif,image/webp,*/*;q=0.8",
+        ] {
+            let expected = format!("{problem} application/problem+json: no page");
+            assert_eq!(get(path, accept).await, expected, "{path} {accept}");
+        }
+    }
+    server.advance(SignedDuration::from_hours(15 * 24));
+    let expired = get("files/S/gone.txt", browser).await;
+    assert_eq!(
+        expired,
+        "403 text/html; charset=utf-8: This link has expired"
+    );
+}
+
+#[tokio::test]
 async fn a_link_opens_no_more_than_the_user_may_see_for_whom_it_was_made() {
     let server = TestServer::with_keys();
     let early = segment_for(&server, "own1", Some("bob@x.example")).await;
