@@ -105,6 +105,7 @@ async fn an_upload_is_kept_with_its_hashes() {
       "total": 1
     }
     "#);
+    assert_eq!(server.get("/api/uploads/c1").await.text(), list.text());
     assert_snapshot!(server.get("/api/uploads/c1/manifest").await.summary(), @r#"
     200
     {

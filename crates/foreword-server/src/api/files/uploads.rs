@@ -194,6 +194,20 @@ pub(crate) async fn list_uploads(
     }))
 }
 
+/// The same list, where a chat's outputs have theirs.
+#[utoipa::path(
+    get, path = "/api/uploads/{chat_id}", tag = "files",
+    params(("chat_id" = String, Path, description = "The chat"), ListQuery),
+    responses((status = 200, description = "The uploads", body = UploadList), FileProblems),
+)]
+pub(crate) async fn list_uploads_of_chat(
+    app: State<App>,
+    session: ChatSession,
+    query: Query<ListQuery>,
+) -> Result<Json<UploadList>, ApiError> {
+    list_uploads(app, session, query).await
+}
+
 /// The MD5 of each of a chat's uploads, by path.
 #[utoipa::path(
     get, path = "/api/uploads/{chat_id}/manifest", tag = "files",
