@@ -2,6 +2,7 @@
 
 import argparse
 import http.server
+import os
 import pathlib
 import re
 import struct
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import urllib.parse
 import urllib.request
 import wave
 import zlib
@@ -185,7 +187,8 @@ def check(browser, url, outputs, canary, shots):
     show(browser, "findings.md")
     prose = browser.evaluate("document.querySelector('.prose').innerText")
     assert "<script>" in prose and "onerror" in prose, prose
-    assert browser.evaluate("document.title") == "findings.md"
+    assert browser.evaluate("document.title") == "findings.md · c"
+    assert browser.evaluate("document.querySelector('h1').textContent") == "Files of c"
     assert browser.evaluate("document.querySelectorAll('.prose a[href^=javascript]').length") == 0
     if shots:
         browser.look(390, 780)
@@ -217,7 +220,7 @@ def check(browser, url, outputs, canary, shots):
     time.sleep(3)
     assert not Canary.hits, Canary.hits
     assert browser.evaluate("location.pathname").startswith("/preview/")
-    assert browser.evaluate("document.title") == "hostile.html"
+    assert browser.evaluate("document.title") == "hostile.html · c"
     browser.errors()
     # The same page outside of the frame does get there, so what it tries is worth something.
     browser.call("Page.navigate", {"url": f"http://{canary}/hostile"})
@@ -226,6 +229,50 @@ def check(browser, url, outputs, canary, shots):
     assert reached <= set(Canary.hits), Canary.hits
     browser.open("about:blank")
     browser.errors()
+
+
+def check_links(browser, base, data, shots):
+    """A link to one file of many, with a name as long as names may be."""
+    request(base, "/api/uploads/many/seen", "PUT", b"x")
+    outputs = data / "workspaces/many/outputs"
+    folder = outputs / "a-folder-of-its-own/with-another-one-in-it/and-one-more-that-has-a-long-name"
+    folder.mkdir(parents=True)
+    long = folder / ("long-" * 49 + "name.txt")
+    long.write_text("long")
+    os.utime(long, (1_700_000_000, 1_700_000_000))
+    for number in range(80):
+        (outputs / f"{number}.txt").write_text("short")
+    _, head = request(base, "/system-prompt?chat_id=many")
+    hash = urllib.parse.quote(str(long.relative_to(outputs)), safe="/-_.")
+    browser.look(1280, 800)
+    browser.open("about:blank")
+    browser.open(f"{head['X-Preview-URL']}#{hash}")
+    browser.until("document.querySelector('#viewer h2')?.textContent.startsWith('long-')")
+    seen = """((box, frame) => box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1)(
+        document.querySelector('#list [aria-current=true]').getBoundingClientRect(), list.getBoundingClientRect())"""
+    assert browser.evaluate(seen), "the file that was linked to is out of sight in the list"
+    inside = """[...document.querySelectorAll('.bar > *')].every((part) => part.scrollWidth === 0 || (part.getBoundingClientRect().width >= 60
+        && part.getBoundingClientRect().right <= innerWidth))"""
+    whole = "((facts) => facts.scrollWidth <= facts.clientWidth)(document.querySelector('.bar > .facts:not(.folder)'))"
+    for width in (1280, 900):
+        browser.look(width, 800)
+        assert browser.evaluate(inside), f"something is pushed out of the bar at {width}"
+        assert browser.evaluate(whole), f"size and time are cut at {width}"
+        if shots:
+            for scheme in ("light", "dark"):
+                browser.look(width, 800, scheme)
+                browser.screenshot(shots / f"link-{width}-{scheme}.png")
+    browser.look(390, 780)
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    if shots:
+        browser.screenshot(shots / "link-390.png")
+    # It stays where its reader puts it.
+    browser.look(1280, 800)
+    browser.evaluate("list.scrollTop = 0")
+    (outputs / "new.txt").write_text("new")
+    browser.until("document.querySelectorAll('#list a').length === 82")
+    assert browser.evaluate("list.scrollTop") == 0
+    assert not browser.errors()
 
 
 def check_states(browser, base, shots):
@@ -272,6 +319,7 @@ def main():
             _, head = request(base, "/system-prompt?chat_id=c")
             browser = Browser(arguments.browser)
             check(browser, head["X-Preview-URL"], outputs, f"127.0.0.1:{canary.server_port}", arguments.shots)
+            check_links(browser, base, pathlib.Path(data), arguments.shots)
             check_states(browser, base, arguments.shots)
         finally:
             if browser:

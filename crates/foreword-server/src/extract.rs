@@ -1,5 +1,6 @@
 //! What handlers take, with refusals that are problems of our own: bodies, queries, path values.
 
+pub(crate) mod accept;
 mod body;
 mod chat;
 

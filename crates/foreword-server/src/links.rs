@@ -1,7 +1,8 @@
 //! Every URL that a browser sees, and the capabilities in them.
 //!
-//! A capability stands in a path as `{chat_id}~{signature}` and opens one chat's outputs for reading: so a link that the
-//! model writes just opens, and guessing a chat id opens nothing. Deliberately absent: where the key is kept.
+//! A capability stands in a path as `{chat_id}~{tag}{signature}` and opens one chat's outputs for reading: so a link that the
+//! model writes just opens, and guessing a chat id opens nothing. The tag says for which user it was made, so that it opens no
+//! more than that user may see. Deliberately absent: where the key is kept, and whose a chat is.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,10 +19,13 @@ use crate::{
     session::{ChatId, InvalidChatId},
 };
 
-/// The length of a signature: 22 base64url characters are 132 bits.
-const SIGNATURE_LENGTH: usize = 22;
+/// The length of a tag: 6 base64url characters are 36 bits, and nobody can try them out without the key.
+const TAG_LENGTH: usize = 6;
 
-/// Stands between chat id and signature; chat ids cannot hold it.
+/// The length of a signature: 16 base64url characters are 96 bits.
+const SIGNATURE_LENGTH: usize = 16;
+
+/// Stands between chat id and capability; chat ids cannot hold it.
 const SEPARATOR: char = '~';
 
 /// How many epochs back a signature is recognised as one of ours that is too old.
@@ -56,8 +60,17 @@ pub enum Linked {
     /// A chat id alone: a key is needed where keys are set.
     Bare(ChatId),
     /// A chat id with a valid capability.
-    Opened(ChatId),
+    Opened {
+        /// The chat.
+        chat: ChatId,
+        /// For whom the link was made.
+        tag: UserTag,
+    },
 }
+
+/// For which user a link was made, in a form that does not tell it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserTag(String);
 
 /// Why a link does not open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,14 +115,16 @@ impl Links {
         &self.base
     }
 
-    /// The URLs of one chat.
+    /// The URLs of one chat for the user with this e-mail address, as [`crate::Session::prompt_email`] gives it.
     #[must_use]
-    pub fn chat(&self, chat: &ChatId, epoch: u64) -> ChatLinks {
+    pub fn chat(&self, chat: &ChatId, user: Option<&str>, epoch: u64) -> ChatLinks {
         let base = &self.base;
         let mut segment = utf8_percent_encode(chat.as_str(), UNRESERVED).to_string();
         if let Some(signer) = &self.signer {
             segment.push(SEPARATOR);
-            segment.push_str(&signature(signer, chat, epoch));
+            let tag = tag(signer, user);
+            segment.push_str(&tag.0);
+            segment.push_str(&signature(signer, chat, &tag, epoch));
         }
         ChatLinks {
             file_base_url: format!("{base}/files/{segment}"),
@@ -133,7 +148,15 @@ impl Links {
         }
     }
 
-    /// Reads the chat's place in a path, percent-decoded: `{chat_id}` or `{chat_id}~{signature}`.
+    /// Whether `tag` is that of the user with this e-mail address, or that of nobody.
+    #[must_use]
+    pub fn is_for(&self, presented: &UserTag, user: Option<&str>) -> bool {
+        self.signer
+            .as_ref()
+            .is_some_and(|signer| tag(signer, user) == *presented)
+    }
+
+    /// Reads the chat's place in a path, percent-decoded: `{chat_id}` or `{chat_id}~{tag}{signature}`.
     pub fn read(&self, segment: &str, epoch: u64) -> Result<Linked, LinkError> {
         let Some((chat, presented)) = segment.split_once(SEPARATOR) else {
             return Ok(Linked::Bare(ChatId::parse(segment)?));
@@ -143,9 +166,13 @@ impl Links {
             // A link from before the keys were taken away: all is open now.
             return Ok(Linked::Bare(chat));
         };
+        let Some((tag, presented)) = presented.split_at_checked(TAG_LENGTH) else {
+            return Err(LinkError::Forged);
+        };
+        let tag = UserTag(tag.to_owned());
         let was_signed_in = |past: u64| -> Choice {
             match epoch.checked_sub(past) {
-                Some(epoch) => signature(signer, &chat, epoch)
+                Some(epoch) => signature(signer, &chat, &tag, epoch)
                     .as_bytes()
                     .ct_eq(presented.as_bytes()),
                 None => Choice::from(0),
@@ -156,20 +183,34 @@ impl Links {
             expired | was_signed_in(past)
         });
         match (bool::from(valid), bool::from(expired)) {
-            (true, _) => Ok(Linked::Opened(chat)),
+            (true, _) => Ok(Linked::Opened { chat, tag }),
             (false, true) => Err(LinkError::Expired),
             (false, false) => Err(LinkError::Forged),
         }
     }
 }
 
-fn signature(signer: &Hmac<Sha256>, chat: &ChatId, epoch: u64) -> String {
+fn tag(signer: &Hmac<Sha256>, user: Option<&str>) -> UserTag {
+    let user = user.unwrap_or_default();
+    UserTag(keyed(signer, &format!("user\n{user}"), TAG_LENGTH))
+}
+
+fn signature(signer: &Hmac<Sha256>, chat: &ChatId, UserTag(tag): &UserTag, epoch: u64) -> String {
+    // Neither the scope nor an epoch holds a line break, and tags have one length, so no two links sign the same bytes.
+    keyed(
+        signer,
+        &format!("read\n{epoch}\n{tag}\n{chat}"),
+        SIGNATURE_LENGTH,
+    )
+}
+
+/// The first `length` characters of the text's HMAC.
+fn keyed(signer: &Hmac<Sha256>, text: &str, length: usize) -> String {
     let mut mac = signer.clone();
-    // Neither the scope nor an epoch holds a line break, so no two links sign the same bytes.
-    mac.update(format!("read\n{epoch}\n{chat}").as_bytes());
-    let mut signature = BASE64_URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
-    signature.truncate(SIGNATURE_LENGTH);
-    signature
+    mac.update(text.as_bytes());
+    let mut code = BASE64_URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+    code.truncate(length);
+    code
 }
 
 fn derived_base_url(listen: SocketAddr) -> String {

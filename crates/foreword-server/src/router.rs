@@ -164,6 +164,10 @@ fn files(app: &App, api: &Access, admin: &Access) -> Router<App> {
     };
     Router::new()
         .route(
+            "/api/uploads/{chat_id}",
+            streaming.on(get(uploads::list_uploads_of_chat)),
+        )
+        .route(
             "/api/uploads/{chat_id}/list",
             streaming.on(changes().get(uploads::list_uploads)),
         )

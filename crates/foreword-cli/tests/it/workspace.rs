@@ -601,6 +601,25 @@ fn deleting_a_chat_ends_what_runs_in_it_and_takes_its_files() {
 }
 
 #[test]
+fn deleting_a_chat_ends_the_command_that_runs_in_it() {
+    let (place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    thread::scope(|scope| {
+        let running = scope.spawn(|| chat.bash("touch begun; sleep 300"));
+        let begun = place.path("data/workspaces/c/home/begun");
+        eventually("the command runs", PATIENCE, || {
+            begun.exists().then_some(())
+        });
+        let delete = Client::new().delete(server.url("/api/chats/c"));
+        assert_eq!(delete.send().unwrap().status(), 204);
+        let ended = running.join().unwrap();
+        assert!(ended.starts_with("[isError] "), "{ended}");
+    });
+    assert!(!place.path("data/workspaces/c").exists());
+}
+
+#[test]
 fn fault_07_two_hundred_first_calls_at_once_all_find_the_readme() {
     let (_place, server) = server();
     let url = &server.url("/mcp");

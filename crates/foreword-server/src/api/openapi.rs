@@ -69,7 +69,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         events::follow_changes,
         system_prompt::get_system_prompt, mcp::endpoint::deliver, mcp_info::get_mcp_info, render_cache::delete_render_cache,
         uploads::put_upload, uploads::post_upload, uploads::delete_upload,
-        uploads::list_uploads, uploads::get_manifest,
+        uploads::list_uploads, uploads::list_uploads_of_chat, uploads::get_manifest,
         outputs::list_outputs, download::get_file, archive::get_archive, preview::show_preview, chats::delete_chat,
         health::health, health::readyz, health::show_metrics,
         show_openapi, docs::show_docs,

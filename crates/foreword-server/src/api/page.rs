@@ -24,7 +24,7 @@ pub(crate) fn paginate<T>(
     items: Vec<T>,
     limit: Option<&str>,
     cursor: Option<&str>,
-    id: impl Fn(&T) -> &str,
+    id: impl Fn(&T) -> &[u8],
 ) -> Result<Page<T>, ApiError> {
     let limit = match limit.map(str::parse::<usize>) {
         None => LARGEST_PAGE,
@@ -57,9 +57,9 @@ pub(crate) fn paginate<T>(
     })
 }
 
-fn start_after<T>(items: &[T], cursor: &str, id: impl Fn(&T) -> &str) -> Option<usize> {
+fn start_after<T>(items: &[T], cursor: &str, id: impl Fn(&T) -> &[u8]) -> Option<usize> {
     let last = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    let position = items.iter().position(|item| id(item).as_bytes() == last)?;
+    let position = items.iter().position(|item| id(item) == last)?;
     Some(position + 1)
 }
 

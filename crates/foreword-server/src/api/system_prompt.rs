@@ -31,7 +31,7 @@ use crate::{
     app::App,
     config::Form,
     error::ApiError,
-    extract::Query,
+    extract::{Query, accept},
     mcp::instructions::{form_in_query, nobodys_session},
     metrics::Tier,
     render::{Extras, Rendered, Shape},
@@ -129,9 +129,11 @@ pub(crate) async fn get_system_prompt(
     head.insert(header::VARY, app.sessions().vary());
     head.insert(X_PUBLIC_BASE_URL, value(app.links().public_base_url()));
     if form != Form::Neutral {
-        let links = app
-            .links()
-            .chat(&session.chat_id, app.links().epoch(app.clock()));
+        let links = app.links().chat(
+            &session.chat_id,
+            session.prompt_email().map(AsRef::as_ref),
+            app.links().epoch(app.clock()),
+        );
         head.insert(X_FILE_BASE_URL, value(&links.file_base_url));
         head.insert(X_ARCHIVE_URL, value(&links.archive_url));
         head.insert(X_PREVIEW_URL, value(&links.preview_url));
@@ -238,31 +240,12 @@ fn chat_in_url(url: &str) -> Option<String> {
 
 /// JSON only where it is wanted more than text: clients that name both, or anything, mean the plain prompt.
 fn preferred_format(headers: &HeaderMap) -> Format {
-    let accept: Vec<&str> = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .collect();
-    let weight = |ranges: &[&str]| {
-        let weights = accept.iter().filter_map(|entry| weight_of(entry, ranges));
-        weights.fold(0.0, f32::max)
-    };
-    if weight(&["application/json"]) > weight(&["text/plain", "text/*", "*/*"]) {
+    let json = accept::weight(headers, &["application/json"]);
+    if json > accept::weight(headers, &["text/plain", "text/*", "*/*"]) {
         Format::Json
     } else {
         Format::Text
     }
-}
-
-fn weight_of(entry: &str, ranges: &[&str]) -> Option<f32> {
-    let mut parameters = entry.split(';').map(str::trim);
-    let range = parameters.next()?;
-    if !ranges.iter().any(|known| known.eq_ignore_ascii_case(range)) {
-        return None;
-    }
-    let weight = parameters.find_map(|parameter| parameter.strip_prefix("q="));
-    Some(weight.and_then(|weight| weight.parse().ok()).unwrap_or(1.0))
 }
 
 fn value(text: &str) -> HeaderValue {

@@ -18,7 +18,7 @@ use crate::{
     config::Role,
     error::ApiError,
     extract::{Share, WholeBody},
-    pages::preview,
+    pages::refusal,
 };
 
 use super::reader::Reader;
@@ -141,15 +141,23 @@ impl Access {
 
 /// The key is checked before a byte of the body is read, and the body is read before the time for the work begins.
 async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
-    let is_page = request
-        .extensions()
-        .get::<MatchedPath>()
-        .is_some_and(|route| route.as_str().starts_with("/preview/"));
+    let refuse = refusal_for(&request);
     match admit(&access, request).await {
         Ok((request, _share)) => work(access.work_limit, request, next).await,
-        // People follow links, and read pages.
-        Err(error) if is_page => preview::refusal(error),
-        Err(error) => error.into_response(),
+        Err(error) => refuse(error),
+    }
+}
+
+/// How to refuse this request: people follow links, and read pages.
+fn refusal_for(request: &Request) -> impl FnOnce(ApiError) -> Response + use<> {
+    let route = request.extensions().get::<MatchedPath>();
+    let is_under = |place| route.is_some_and(|route| route.as_str().starts_with(place));
+    let (is_page, is_file) = (is_under("/preview/"), is_under("/files/"));
+    let headers = is_file.then(|| request.headers().clone());
+    move |error| match headers {
+        _ if is_page => refusal::page(error),
+        Some(headers) => refusal::answer(error, &headers),
+        None => error.into_response(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     config::{Role, SessionMode},
     error::ApiError,
     extract::chat_segment,
-    links::{LinkError, Linked},
+    links::{LinkError, Linked, UserTag},
     session::{ChatId, Session, SessionSources},
     workspace::{Workspace, WorkspaceError},
 };
@@ -23,7 +23,11 @@ pub(crate) struct Reader {
 #[derive(Debug, Clone)]
 enum By {
     Key(Session),
-    Capability { chat_id: ChatId, segment: String },
+    Capability {
+        chat_id: ChatId,
+        tag: UserTag,
+        segment: String,
+    },
 }
 
 impl Reader {
@@ -31,12 +35,16 @@ impl Reader {
         let segment = chat_segment(parts)?;
         let epoch = app.links().epoch(app.clock());
         let by = match app.links().read(&segment, epoch)? {
-            Linked::Opened(chat_id) => {
+            Linked::Opened { chat: chat_id, tag } => {
                 let is_single = app.config().session.mode == SessionMode::Single;
                 if is_single && chat_id != ChatId::default_chat() {
                     return Err(LinkError::Forged.into());
                 }
-                By::Capability { chat_id, segment }
+                By::Capability {
+                    chat_id,
+                    tag,
+                    segment,
+                }
             }
             Linked::Bare(chat_id) => {
                 let caller = app.keys().caller_with(&parts.headers, Role::Api)?;
@@ -61,11 +69,18 @@ impl Reader {
         }
     }
 
-    /// The chat's files, if it has any.
+    /// The chat's files, if it has any and this caller may see them.
     pub(crate) async fn workspace(&self, app: &App) -> Result<Option<Workspace>, WorkspaceError> {
-        match &self.by {
-            By::Key(session) => app.workspaces().find_for(session).await,
-            By::Capability { chat_id, .. } => app.workspaces().find(chat_id).await,
+        let (chat_id, tag) = match &self.by {
+            By::Key(session) => return app.workspaces().find_for(session).await,
+            By::Capability { chat_id, tag, .. } => (chat_id, tag),
+        };
+        let found = app.workspaces().find(chat_id).await?;
+        match found.as_ref().and_then(Workspace::owner) {
+            Some(owner) if !opens_to_owner(app, chat_id, tag, owner) => {
+                Err(WorkspaceError::BelongsToAnotherUser)
+            }
+            _ => Ok(found),
         }
     }
 
@@ -74,11 +89,23 @@ impl Reader {
         match &self.by {
             By::Key(session) => {
                 let epoch = app.links().epoch(app.clock());
-                app.links().chat(&session.chat_id, epoch).file_base_url
+                let user = session.prompt_email().map(AsRef::as_ref);
+                app.links()
+                    .chat(&session.chat_id, user, epoch)
+                    .file_base_url
             }
             By::Capability { segment, .. } => app.links().file_base_url(segment),
         }
     }
+}
+
+/// Whether a link that was made for the user of `tag` opens a chat of `owner`: anybody who may name chats can have a link
+/// made for any of them, so the link alone says little.
+fn opens_to_owner(app: &App, chat_id: &ChatId, tag: &UserTag, owner: &str) -> bool {
+    let links = app.links();
+    app.sessions().is_shared(chat_id)
+        || links.is_for(tag, Some(owner))
+        || (!app.config().session.require_owner && links.is_for(tag, None))
 }
 
 /// The reader that the route's guard let in.

@@ -5,10 +5,14 @@
 
 use std::sync::LazyLock;
 
-use axum::response::{Html, IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use axum::{
+    extract::State,
+    response::{Html, IntoResponse, Response},
+};
+use http::{HeaderValue, header};
 
-use crate::{api::openapi::FileProblems, error::ApiError, middleware::reader::Reader};
+use super::refusal;
+use crate::{api::openapi::FileProblems, app::App, middleware::reader::Reader};
 
 /// Frames made of text take the policy of this page and a stricter one of their own, so scripts that stand in a page must
 /// be allowed here; the page itself never makes HTML of text.
@@ -28,55 +32,19 @@ static PAGE: LazyLock<String> = LazyLock::new(|| {
     params(("chat_id" = String, Path, description = "The chat, or a capability for it")),
     responses((status = 200, description = "The page", content_type = "text/html"), FileProblems),
 )]
-pub(crate) async fn show_preview(_reader: Reader) -> Response {
-    page(StatusCode::OK, PAGE.as_str())
-}
-
-/// Says to a person what is wrong with a link.
-pub(crate) fn refusal(error: ApiError) -> Response {
-    let page = include_str!("preview/refusal.html")
-        .replace("/* style */", include_str!("preview/page.css"))
-        .replace("{title}", title(error.code))
-        .replace("{detail}", &detail(&error));
-    let mut response = page_with(error.status, page);
-    response.headers_mut().extend(error.headers);
-    response
-}
-
-fn detail(error: &ApiError) -> String {
-    match error.code {
-        "link_expired" | "link_not_valid" => "Ask in the chat for a fresh one.".to_owned(),
-        "key_required" => "Open it by a link from the chat.".to_owned(),
-        _ => escaped(&error.detail),
+pub(crate) async fn show_preview(State(app): State<App>, reader: Reader) -> Response {
+    match reader.workspace(&app).await {
+        Ok(_) => page(PAGE.as_str()),
+        Err(error) => refusal::page(error.into()),
     }
 }
 
-fn title(code: &str) -> &'static str {
-    match code {
-        "link_expired" => "This link has expired",
-        "link_not_valid" => "This link is not valid",
-        "key_required" => "This page needs a link of its own",
-        "chat_belongs_to_another_user" => "This chat belongs to somebody else",
-        _ => "This page cannot be shown",
-    }
+fn page(text: &'static str) -> Response {
+    dressed(Html(text).into_response())
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
-fn page(status: StatusCode, text: &'static str) -> Response {
-    dressed((status, Html(text)).into_response())
-}
-
-fn page_with(status: StatusCode, text: String) -> Response {
-    dressed((status, Html(text)).into_response())
-}
-
-fn dressed(mut response: Response) -> Response {
+/// Puts the headers on a page of ours.
+pub(super) fn dressed(mut response: Response) -> Response {
     let head = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),

@@ -158,7 +158,11 @@ impl<'a> Values<'a> {
         match (&subject.session, subject.shape) {
             (Some(session), _) => Self::Session {
                 session,
-                links: links.chat(&session.chat_id, session.link_epoch),
+                links: links.chat(
+                    &session.chat_id,
+                    session.user_email.as_deref(),
+                    session.link_epoch,
+                ),
                 date: session.date.to_string(),
             },
             (None, Shape::Template) => Self::LeftInPlace,

@@ -174,9 +174,8 @@ impl SessionReader {
             .then(|| Arc::clone(&self.preferred_header));
         let chat_id_given = named.is_some() || self.mode == SessionMode::Single;
         let chat_id = named.unwrap_or_else(ChatId::default_chat);
-        let is_default = chat_id.as_str() == ChatId::DEFAULT;
         let session = Session {
-            shared: chat_id.is_channel() || (is_default && self.mode != SessionMode::Single),
+            shared: self.is_shared(&chat_id),
             chat_id,
             chat_id_given,
             user_email: self
@@ -195,6 +194,12 @@ impl SessionReader {
             session,
             missing_header,
         })
+    }
+
+    /// Whether the chat belongs to nobody in particular, see [`Session::shared`].
+    pub(crate) fn is_shared(&self, chat_id: &ChatId) -> bool {
+        let is_default = chat_id.as_str() == ChatId::DEFAULT;
+        chat_id.is_channel() || (is_default && self.mode != SessionMode::Single)
     }
 
     /// The header in which a client should name its chat.

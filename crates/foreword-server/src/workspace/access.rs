@@ -6,7 +6,7 @@ use cap_std::{ambient_authority, fs::Dir};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Inner, Workspace, WorkspaceError, layout,
+    Excluded, Inner, Workspace, WorkspaceError, layout,
     lock::{self, Attempt},
     owner, trash,
 };
@@ -44,13 +44,33 @@ pub(super) async fn find(
     .await
 }
 
-pub(super) async fn delete(inner: &Arc<Inner>, chat_id: &ChatId) -> Result<bool, WorkspaceError> {
-    if inner.root.is_none() {
-        return Ok(false);
-    }
-    let chat_id = chat_id.clone();
-    let deleted = until_free(inner, move |inner| try_delete(inner, &chat_id)).await?;
-    Ok(deleted.is_some())
+pub(super) async fn exclude(
+    inner: &Arc<Inner>,
+    chat_id: &ChatId,
+) -> Result<Option<Excluded>, WorkspaceError> {
+    let Some(root) = inner.root.clone() else {
+        return Ok(None);
+    };
+    let directory = inner.directory(chat_id)?;
+    let lock = {
+        let directory = directory.clone();
+        until_free(inner, move |_| Ok(lock::exclude(&directory)?)).await?
+    };
+    Ok(lock.map(|lock| Excluded {
+        root,
+        directory,
+        lock,
+    }))
+}
+
+pub(super) async fn discard(excluded: Excluded) -> Result<(), WorkspaceError> {
+    let discarded = tokio::task::spawn_blocking(move || {
+        trash::discard(&excluded.root, &excluded.directory)?;
+        drop(excluded.lock);
+        trash::empty(&excluded.root)
+    });
+    let discarded = discarded.await;
+    Ok(discarded.expect("discarding does not panic, and nobody cancels it")?)
 }
 
 /// Does `attempt` where it may block, again and again while others hold the lock.
@@ -112,20 +132,6 @@ fn try_find(
     open(&directory, chat_id, lock).map(Attempt::Done)
 }
 
-fn try_delete(inner: &Inner, chat_id: &ChatId) -> Result<Attempt<()>, WorkspaceError> {
-    let (root, directory) = (inner.root()?, inner.directory(chat_id)?);
-    match lock::exclude(&directory)? {
-        Attempt::Done(lock) => {
-            trash::discard(root, &directory)?;
-            drop(lock);
-            trash::empty(root)?;
-            Ok(Attempt::Done(()))
-        }
-        Attempt::Busy => Ok(Attempt::Busy),
-        Attempt::Absent => Ok(Attempt::Absent),
-    }
-}
-
 fn open(
     directory: &Path,
     chat_id: &ChatId,
@@ -134,6 +140,7 @@ fn open(
     let handle = |name| Dir::open_ambient_dir(directory.join(name), ambient_authority());
     Ok(Workspace {
         chat_id: chat_id.clone(),
+        owner: owner::read(directory)?,
         uploads: handle(layout::UPLOADS)?,
         outputs: handle(layout::OUTPUTS)?,
         path: directory.to_owned(),

@@ -10,15 +10,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, DirEntry, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, ReadDir};
 use jiff::Timestamp;
 use rustix::{fs::OFlags, io::Errno};
 
-/// How many files are looked at, at most.
-const MAX_FILES: usize = 100_000;
+/// What a walk takes at most: each of these is enough for whoever means well, and none costs more than some memory.
+const LIMITS: Limits = Limits {
+    files: 100_000,
+    entries: 1_000_000,
+    path_bytes: 16 << 20,
+};
 
-/// How many entries of any kind are looked at, at most.
-const MAX_ENTRIES: usize = 1_000_000;
+/// Where a walk ends that would go on.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    files: usize,
+    /// Of any kind.
+    entries: usize,
+    /// In the paths that are held at once; one can have 4,096 bytes.
+    path_bytes: usize,
+}
 
 /// A regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,57 +86,113 @@ impl Listing {
 
 /// All regular files below `directory`; links are not followed.
 pub(crate) fn list(directory: &Dir, dot_files: DotFiles) -> io::Result<Listing> {
-    let mut listing = Listing {
-        files: Vec::new(),
-        complete: true,
-    };
-    let mut waiting = vec![PathBuf::new()];
-    let mut entries = 0_usize;
-    while let Some(path) = waiting.pop() {
-        let inner;
-        let current = if path.as_os_str().is_empty() {
-            directory
-        } else {
+    Walk::new(dot_files, LIMITS).through(directory)
+}
+
+/// A walk on its way.
+struct Walk {
+    dot_files: DotFiles,
+    limits: Limits,
+    files: Vec<FileEntry>,
+    /// Directories that are still to be looked at; the last one is the next.
+    waiting: Vec<PathBuf>,
+    entries: usize,
+    path_bytes: usize,
+}
+
+/// A limit of a walk is reached.
+struct Full;
+
+impl Walk {
+    fn new(dot_files: DotFiles, limits: Limits) -> Self {
+        Self {
+            dot_files,
+            limits,
+            files: Vec::new(),
+            waiting: vec![PathBuf::new()],
+            entries: 0,
+            path_bytes: 0,
+        }
+    }
+
+    fn through(mut self, directory: &Dir) -> io::Result<Listing> {
+        while let Some(path) = self.waiting.pop() {
+            self.path_bytes -= length(&path);
             // It may be gone, closed or too deep: then there is nothing to be had in it.
-            match directory.open_dir(&path) {
-                Ok(opened) => {
-                    inner = opened;
-                    &inner
-                }
+            let entries = match entries_of(directory, &path) {
+                Ok(entries) => entries,
+                Err(error) if path.as_os_str().is_empty() => return Err(error),
                 Err(error) => {
                     unless_exhausted(error)?;
                     continue;
                 }
-            }
-        };
-        for entry in current.entries()? {
-            entries += 1;
-            if entries > MAX_ENTRIES || listing.files.len() == MAX_FILES {
-                listing.complete = false;
-                return Ok(listing);
-            }
-            let Ok(entry) = entry else { continue };
-            let name = entry.file_name();
-            if dot_files == DotFiles::LeftOut && name.as_bytes().starts_with(b".") {
-                continue;
-            }
-            let Ok(kind) = entry.file_type() else {
-                continue;
             };
-            if kind.is_dir() {
-                waiting.push(path.join(name));
-            } else if kind.is_file()
-                && let Ok(metadata) = entry.metadata()
-            {
-                listing.files.push(FileEntry {
-                    path: path.join(name),
-                    size: metadata.len(),
-                    modified: modified(&metadata),
-                });
+            for entry in entries {
+                if let Err(Full) = self.take(&path, entry) {
+                    return Ok(self.listing(false));
+                }
             }
         }
+        Ok(self.listing(true))
     }
-    Ok(listing)
+
+    fn take(&mut self, parent: &Path, entry: io::Result<DirEntry>) -> Result<(), Full> {
+        self.entries += 1;
+        if self.entries > self.limits.entries || self.files.len() == self.limits.files {
+            return Err(Full);
+        }
+        let Ok(entry) = entry else { return Ok(()) };
+        let name = entry.file_name();
+        if self.dot_files == DotFiles::LeftOut && name.as_bytes().starts_with(b".") {
+            return Ok(());
+        }
+        let Ok(kind) = entry.file_type() else {
+            return Ok(());
+        };
+        let path = parent.join(name);
+        if kind.is_dir() {
+            self.hold(&path)?;
+            self.waiting.push(path);
+        } else if kind.is_file()
+            && let Ok(metadata) = entry.metadata()
+        {
+            self.hold(&path)?;
+            self.files.push(FileEntry {
+                path,
+                size: metadata.len(),
+                modified: modified(&metadata),
+            });
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, path: &Path) -> Result<(), Full> {
+        let held = self.path_bytes + length(path);
+        if held > self.limits.path_bytes {
+            return Err(Full);
+        }
+        self.path_bytes = held;
+        Ok(())
+    }
+
+    fn listing(self, complete: bool) -> Listing {
+        Listing {
+            files: self.files,
+            complete,
+        }
+    }
+}
+
+fn entries_of(directory: &Dir, path: &Path) -> io::Result<ReadDir> {
+    if path.as_os_str().is_empty() {
+        directory.entries()
+    } else {
+        directory.open_dir(path)?.entries()
+    }
+}
+
+fn length(path: &Path) -> usize {
+    path.as_os_str().len()
 }
 
 /// Opens a regular file; none where there is none that may be read.
@@ -158,5 +225,73 @@ fn unless_exhausted(error: io::Error) -> io::Result<()> {
     match Errno::from_io_error(&error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::IO) => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use cap_std::ambient_authority;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn directory(files: &[&str]) -> (TempDir, Dir) {
+        let place = tempfile::tempdir().unwrap();
+        for name in files {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        let handle = Dir::open_ambient_dir(place.path(), ambient_authority()).unwrap();
+        (place, handle)
+    }
+
+    #[test]
+    fn a_walk_ends_where_its_paths_take_too_many_bytes() {
+        let (_place, handle) = directory(&["aaaa", "d/bbbb", "d/cccc"]);
+        let walk = |path_bytes| {
+            let limits = Limits {
+                path_bytes,
+                ..LIMITS
+            };
+            let listing = Walk::new(DotFiles::Listed, limits).through(&handle);
+            let listing = listing.unwrap();
+            (listing.files.len(), listing.complete)
+        };
+        // `d` itself is held only until it is looked at.
+        assert_eq!(walk(4 + 6 + 6), (3, true));
+        assert_eq!(walk(4 + 6 + 5), (2, false));
+        assert!(!walk(3).1);
+    }
+
+    #[test]
+    fn a_closed_directory_hides_what_is_in_it_and_nothing_else() {
+        let (place, handle) = directory(&["open/a", "closed/b", "c"]);
+        let passable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(place.path(), passable).unwrap();
+        let closed = place.path().join("closed");
+        let mode = |mode| fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o000);
+        let names = std::thread::spawn(move || {
+            // Root passes everywhere; this thread alone becomes somebody else.
+            let owner = handle.dir_metadata().unwrap().uid();
+            if owner == 0 {
+                let nobody = rustix::process::Uid::from_raw(64_999);
+                let none = None::<rustix::process::Uid>;
+                rustix::thread::set_thread_res_uid(none, nobody, none).unwrap();
+            }
+            list(&handle, DotFiles::Listed)
+                .unwrap()
+                .by_name()
+                .files
+                .into_iter()
+                .map(|file| file.path.display().to_string())
+                .collect::<Vec<_>>()
+        });
+        let names = names.join().unwrap();
+        mode(0o700);
+        assert_eq!(names, ["c", "open/a"]);
     }
 }

@@ -65,10 +65,19 @@ struct Inner {
 #[derive(Debug)]
 pub struct Workspace {
     chat_id: ChatId,
+    owner: Option<String>,
     path: PathBuf,
     uploads: Dir,
     outputs: Dir,
     _lock: lock::Shared,
+}
+
+/// One chat's files, which nobody uses as long as this is held.
+#[derive(Debug)]
+pub struct Excluded {
+    root: PathBuf,
+    directory: PathBuf,
+    lock: lock::Exclusive,
 }
 
 /// Why a chat's files cannot be had.
@@ -120,7 +129,7 @@ impl Workspaces {
         access::enter(&self.inner, session).await
     }
 
-    /// A chat's files, if it has any; for those whom a capability lets in.
+    /// A chat's files, if it has any; whether the caller may see them depends on [`Workspace::owner`].
     pub async fn find(&self, chat_id: &ChatId) -> Result<Option<Workspace>, WorkspaceError> {
         access::find(&self.inner, chat_id, None).await
     }
@@ -137,9 +146,9 @@ impl Workspaces {
         stamp.ok().flatten().unwrap_or_default()
     }
 
-    /// Deletes a chat's files, once nobody uses them any more; answers whether there were any.
-    pub async fn delete(&self, chat_id: &ChatId) -> Result<bool, WorkspaceError> {
-        access::delete(&self.inner, chat_id).await
+    /// Keeps everybody out of a chat's files, once nobody uses them any more; none where there are none.
+    pub async fn exclude(&self, chat_id: &ChatId) -> Result<Option<Excluded>, WorkspaceError> {
+        access::exclude(&self.inner, chat_id).await
     }
 
     /// Deletes what was not used for longer than `workspace.retention`; answers how many chats that were.
@@ -153,6 +162,12 @@ impl Workspace {
     #[must_use]
     pub fn chat_id(&self) -> &ChatId {
         &self.chat_id
+    }
+
+    /// The e-mail address of its first user, if any was named.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
     }
 
     /// What the sandbox has as its home directory.
@@ -183,6 +198,13 @@ impl Workspace {
     #[must_use]
     pub fn outputs(&self) -> &Dir {
         &self.outputs
+    }
+}
+
+impl Excluded {
+    /// Deletes them.
+    pub async fn discard(self) -> Result<(), WorkspaceError> {
+        access::discard(self).await
     }
 }
 

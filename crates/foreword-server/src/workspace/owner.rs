@@ -71,7 +71,8 @@ fn check_user(directory: &Path, user: &str) -> Result<(), WorkspaceError> {
     }
 }
 
-fn read(directory: &Path) -> io::Result<Option<String>> {
+/// The owner's e-mail address; none where nobody has become it yet.
+pub(super) fn read(directory: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(directory.join(OWNER)) {
         Ok(owner) => Ok(Some(owner)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

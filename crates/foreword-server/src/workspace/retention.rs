@@ -1,4 +1,4 @@
-//! Deletes the files of chats that nobody has used for long enough.
+//! Deletes the files of chats that nobody has used for long enough, and what broke off on its way in or out.
 //!
 //! Judged by the last use that was noted, never by the times of directories, and under the chat's lock, so that a chat in
 //! use stays whatever its time says.
@@ -19,10 +19,13 @@ const ROUNDS: (Duration, Duration) = (Duration::from_hours(1), Duration::from_mi
 
 /// Sweeps again and again until `stopping` is cancelled.
 pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: CancellationToken) {
-    let pause = match workspaces.inner.retention {
-        Some(retention) if workspaces.are_kept() => (retention / 10).clamp(ROUNDS.1, ROUNDS.0),
-        _ => return,
-    };
+    if !workspaces.are_kept() {
+        return;
+    }
+    let retention = workspaces.inner.retention;
+    let pause = retention.map_or(ROUNDS.0, |retention| {
+        (retention / 10).clamp(ROUNDS.1, ROUNDS.0)
+    });
     loop {
         match workspaces.sweep().await {
             Ok(0) => {}
@@ -40,16 +43,13 @@ pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: Cancellation
 }
 
 pub(super) async fn sweep(inner: &Arc<Inner>) -> Result<usize, WorkspaceError> {
-    let Some(retention) = inner.retention else {
-        return Ok(0);
-    };
     let inner = Arc::clone(inner);
-    let swept = tokio::task::spawn_blocking(move || sweep_all(&inner, retention)).await;
+    let swept = tokio::task::spawn_blocking(move || sweep_all(&inner)).await;
     swept.expect("a sweep does not panic, and nobody cancels it")
 }
 
 /// One chat that cannot be deleted does not keep the others.
-fn sweep_all(inner: &Inner, retention: Duration) -> Result<usize, WorkspaceError> {
+fn sweep_all(inner: &Inner) -> Result<usize, WorkspaceError> {
     let root = inner.root()?;
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
@@ -62,7 +62,7 @@ fn sweep_all(inner: &Inner, retention: Duration) -> Result<usize, WorkspaceError
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        match sweep_one(inner, root, &entry.path(), retention) {
+        match sweep_one(inner, root, &entry.path()) {
             Ok(true) => swept += 1,
             Ok(false) => {}
             Err(error) => failed = Some(error),
@@ -75,21 +75,16 @@ fn sweep_all(inner: &Inner, retention: Duration) -> Result<usize, WorkspaceError
     }
 }
 
-fn sweep_one(
-    inner: &Inner,
-    root: &Path,
-    directory: &Path,
-    retention: Duration,
-) -> io::Result<bool> {
-    if !is_due(inner, directory, retention)? {
-        uploads::clear_parts(directory)?;
+fn sweep_one(inner: &Inner, root: &Path, directory: &Path) -> io::Result<bool> {
+    if !is_due(inner, directory)? {
+        uploads::clear_parts(directory, layout::system_time((inner.clock)()))?;
         return Ok(false);
     }
     let Attempt::Done(_lock) = lock::exclude(directory)? else {
         return Ok(false);
     };
     // Somebody may have used it just before the lock was taken.
-    if !is_due(inner, directory, retention)? {
+    if !is_due(inner, directory)? {
         return Ok(false);
     }
     trash::discard(root, directory)?;
@@ -97,7 +92,10 @@ fn sweep_one(
 }
 
 /// A chat whose use was never noted is given its time from now on.
-fn is_due(inner: &Inner, directory: &Path, retention: Duration) -> io::Result<bool> {
+fn is_due(inner: &Inner, directory: &Path) -> io::Result<bool> {
+    let Some(retention) = inner.retention else {
+        return Ok(false);
+    };
     let now = (inner.clock)();
     match layout::last_use(directory)? {
         Some(used) => {

@@ -9,7 +9,7 @@ use std::{
     io::{self, Read, Seek, Write},
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::Path,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use cap_std::{ambient_authority, fs::Dir};
@@ -30,6 +30,9 @@ const TOTAL: &str = "total";
 
 /// How many digits it is written with: what a crash cut short is no number then.
 const TOTAL_DIGITS: usize = 20;
+
+/// How long an upload takes at most from its file to the lock on it.
+const BEGINNING: Duration = Duration::from_mins(1);
 
 /// An upload on its way; nothing remains of it unless it is finished.
 #[derive(Debug)]
@@ -81,11 +84,8 @@ impl Part {
         if declared.is_some_and(|declared| declared > max_bytes) {
             return Err(UploadError::FileTooLarge { max_bytes });
         }
-        let file = NamedTempFile::new_in(workspace.path.join(layout::PARTS))?;
-        // As long as it is locked, somebody is at it.
-        if let Err(TryLockError::Error(error)) = file.as_file().try_lock() {
-            return Err(error.into());
-        }
+        let parts = workspace.path.join(layout::PARTS);
+        let file = locked(|| NamedTempFile::new_in(&parts))?;
         let readable = Permissions::from_mode(0o644);
         file.as_file().set_permissions(readable)?;
         Ok(Self {
@@ -109,13 +109,15 @@ impl Part {
         Ok(self.file.as_file_mut().write_all(bytes)?)
     }
 
-    /// Puts the file in place.
+    /// Puts the file in place, for good: it is on the disk under its name then.
     pub(crate) fn finish(
         self,
         workspace: &Workspace,
         name: &UploadName,
         config: &UploadsConfig,
     ) -> Result<Stored, UploadError> {
+        // This takes long for large files, so others are not kept waiting for it.
+        self.file.as_file().sync_all()?;
         let (size, max_total_bytes) = (self.size, config.max_total_bytes);
         let mut total = Total::lock(workspace)?;
         let before = size_of(&workspace.uploads, name.as_path())?;
@@ -141,11 +143,12 @@ impl Part {
         let parts = Dir::open_ambient_dir(parts, ambient_authority())?;
         let part = self.file.path().file_name().unwrap_or_default();
         if let Err(error) = parts.rename(part, &workspace.uploads, name.as_path()) {
-            total.write(was)?;
+            unless_noted(total.write(was));
             return Err(error.into());
         }
         let md5 = hex::encode(self.md5.finalize());
-        hashes::remember(workspace, name.as_path(), &md5)?;
+        unless_noted(hashes::remember(workspace, name.as_path(), &md5));
+        sync_parents(workspace, name.as_path())?;
         Ok(Stored {
             size,
             md5,
@@ -167,8 +170,8 @@ pub(crate) fn delete(workspace: &Workspace, name: &UploadName) -> Result<(), Upl
         Err(error) => return Err(error),
     };
     workspace.uploads.remove_file(path)?;
-    total.write(total.bytes.saturating_sub(size))?;
-    hashes::forget(workspace, path)?;
+    unless_noted(total.write(total.bytes.saturating_sub(size)));
+    unless_noted(hashes::forget(workspace, path));
     for parent in path.ancestors().skip(1) {
         let emptied =
             parent.as_os_str().is_empty() || workspace.uploads.remove_dir(parent).is_err();
@@ -179,8 +182,8 @@ pub(crate) fn delete(workspace: &Workspace, name: &UploadName) -> Result<(), Upl
     Ok(())
 }
 
-/// Removes what uploads left behind that ended with their process.
-pub(super) fn clear_parts(directory: &Path) -> io::Result<()> {
+/// Removes what uploads left behind that ended with their process; one that has just begun may not be locked yet.
+pub(super) fn clear_parts(directory: &Path, now: SystemTime) -> io::Result<()> {
     let parts = match std::fs::read_dir(directory.join(layout::PARTS)) {
         Ok(parts) => parts,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -188,8 +191,55 @@ pub(super) fn clear_parts(directory: &Path) -> io::Result<()> {
     };
     for part in parts {
         let path = part?.path();
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        if File::open(&path).is_ok_and(|file| is_left_behind(&file, now)) {
             std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_left_behind(part: &File, now: SystemTime) -> bool {
+    let modified = part.metadata().and_then(|metadata| metadata.modified());
+    let is_old = modified.is_ok_and(|modified| {
+        let age = now.duration_since(modified).unwrap_or_default();
+        age > BEGINNING
+    });
+    is_old && part.try_lock().is_ok()
+}
+
+/// A new file that is locked: as long as it is, somebody is at it.
+fn locked(mut make: impl FnMut() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
+    loop {
+        let file = make()?;
+        match file.as_file().try_lock() {
+            Ok(()) => return Ok(file),
+            // Whoever cleans up here has it, and is about to remove it.
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// What is written down beside the files can be made anew from them, so that a change which has come about is not said to
+/// have failed.
+fn unless_noted(noted: io::Result<()>) {
+    if let Err(error) = noted {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "What is known about a chat's uploads cannot be written down"
+        );
+    }
+}
+
+/// Sees to it that the names on the way to a file outlast a power cut, those of new directories and of a new chat too.
+fn sync_parents(workspace: &Workspace, path: &Path) -> io::Result<()> {
+    let uploads = workspace.uploads_path();
+    let in_uploads = path.ancestors().skip(1).map(|parent| uploads.join(parent));
+    for directory in in_uploads.chain(workspace.path.ancestors().take(2).map(Path::to_owned)) {
+        match File::open(directory)?.sync_all() {
+            // There are file systems that cannot do this for directories.
+            Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
+            _ => {}
         }
     }
     Ok(())
@@ -287,4 +337,28 @@ fn make_parents(uploads: &Dir, path: &Path) -> Result<(), UploadError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_being_cleared_away_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let mut cleared = None;
+        let mut made = 0;
+        let file = locked(|| {
+            made += 1;
+            let file = NamedTempFile::new_in(place.path())?;
+            if cleared.is_none() {
+                let other = File::open(file.path())?;
+                other.lock()?;
+                cleared = Some(other);
+            }
+            Ok(file)
+        });
+        assert!(file.unwrap().path().exists());
+        assert_eq!(made, 2);
+    }
 }

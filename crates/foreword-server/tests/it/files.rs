@@ -105,6 +105,7 @@ async fn an_upload_is_kept_with_its_hashes() {
       "total": 1
     }
     "#);
+    assert_eq!(server.get("/api/uploads/c1").await.text(), list.text());
     assert_snapshot!(server.get("/api/uploads/c1/manifest").await.summary(), @r#"
     200
     {
@@ -278,7 +279,23 @@ async fn fault_48_the_cost_of_an_upload_does_not_grow_with_their_number() {
         11,
         "the other files were counted"
     );
-    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    // Most of it is the wait for the disk.
+    assert!(fastest < Duration::from_millis(500), "{fastest:?}");
+}
+
+#[tokio::test]
+async fn a_change_that_came_about_is_not_said_to_have_failed() {
+    let server = TestServer::new();
+    outputs(&server, "c").await;
+    let chat = server.data.path().join("workspaces/c");
+    // Nothing can be kept in there any more, as on a disk that is full.
+    fs::remove_dir_all(chat.join("hashes")).unwrap();
+    fs::write(chat.join("hashes"), "").unwrap();
+    let put = server.put("/api/uploads/c/a").body("x").await;
+    assert_eq!(put.status, 201, "{}", put.text());
+    assert!(chat.join("uploads/a").exists());
+    assert_eq!(server.delete("/api/uploads/c/a").await.status, 204);
+    assert!(!chat.join("uploads/a").exists());
 }
 
 #[tokio::test]
@@ -666,6 +683,45 @@ async fn the_archive_holds_the_outputs_in_order() {
 }
 
 #[tokio::test]
+async fn an_archive_can_be_unpacked_whatever_a_sandbox_called_its_files() {
+    let server = TestServer::new();
+    let directory = outputs(&server, "c").await;
+    for name in [&b"\xfe.txt"[..], b"\xff.txt", b"x\\..\\..\\y.bat", b"C:x"] {
+        fs::write(directory.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+    }
+    assert_eq!(
+        names_in_archive(&server, "c").await,
+        ["C_x", "x_.._.._y.bat", "\u{FFFD}.txt", "\u{FFFD} (2).txt"]
+    );
+}
+
+#[tokio::test]
+async fn more_names_than_memory_is_spent_on_are_said_to_be_too_many() {
+    let server = TestServer::new();
+    let directory = outputs(&server, "c").await;
+    fs::write(directory.join("INCOMPLETE.txt"), "mine").unwrap();
+    // Longer together than what a path of the host could say.
+    let mut deep =
+        cap_std::fs::Dir::open_ambient_dir(&directory, cap_std::ambient_authority()).unwrap();
+    for _ in 0..15 {
+        let name = "d".repeat(250);
+        deep.create_dir(&name).unwrap();
+        deep = deep.open_dir(&name).unwrap();
+    }
+    for number in 0..4_500 {
+        deep.create(format!("{number:0>250}")).unwrap();
+    }
+    let list = server.get("/api/outputs/c?limit=1").await.json();
+    assert_eq!(list["too_many"], true);
+    let total = list["total"].as_u64().unwrap();
+    assert_eq!(total, (16 << 20) / (15 * 251 + 250) + 1);
+    let names = names_in_archive(&server, "c").await;
+    assert_eq!(names.len() as u64, total + 1);
+    assert_eq!(names.first().unwrap(), "INCOMPLETE.txt");
+    assert_eq!(names.last().unwrap(), "INCOMPLETE (2).txt");
+}
+
+#[tokio::test]
 async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
     let server = TestServer::with_keys();
     let directory = outputs(&server, "c").await;
@@ -674,7 +730,7 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
     let links = server.app.links();
     let epoch = links.epoch(server.app.clock());
     let base = links
-        .chat(&ChatId::parse("c").unwrap(), epoch)
+        .chat(&ChatId::parse("c").unwrap(), None, epoch)
         .file_base_url;
     let segment = base.rsplit('/').next().unwrap();
     for path in [
@@ -728,6 +784,151 @@ async fn a_capability_reads_one_chats_outputs_and_nothing_else() {
         "{}",
         page.text()
     );
+}
+
+/// The chat's place in the links that a prompt for this user holds.
+async fn segment_for(server: &TestServer, chat: &str, email: Option<&str>) -> String {
+    let mut request = server.get("/system-prompt").api();
+    request = request.header("x-chat-id", chat);
+    if let Some(email) = email {
+        request = request.header("x-user-email", email);
+    }
+    let answer = request.await;
+    let base = answer.header("x-file-base-url");
+    base.rsplit('/').next().unwrap().to_owned()
+}
+
+/// A chat of that user, with `a.txt` in its outputs.
+async fn chat_of(server: &TestServer, chat: &str, email: &str) {
+    let request = server.put(&format!("/api/uploads/{chat}/seen")).api();
+    let request = request.header("x-user-email", email).body("");
+    assert_eq!(request.await.status, 201);
+    let outputs = format!("workspaces/{chat}/outputs/a.txt");
+    fs::write(server.data.path().join(outputs), "text").unwrap();
+}
+
+#[tokio::test]
+async fn who_follows_a_link_in_a_browser_reads_a_page() {
+    let server = TestServer::with_keys();
+    outputs(&server, "c").await;
+    let segment = segment_for(&server, "c", None).await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8";
+    let get = async |path: &str, accept: &'static str| {
+        let path = format!("/{}", path.replace('S', &segment));
+        let answer = server.get(&path).header("accept", accept).await;
+        let (kind, vary) = (answer.header("content-type"), answer.header("vary"));
+        assert_eq!(vary, "accept", "{path}");
+        let title = answer
+            .text()
+            .split(['<', '>'])
+            .skip_while(|word| *word != "h2")
+            .nth(1);
+        let title = title.unwrap_or("no page").to_owned();
+        format!("{} {kind}: {title}", answer.status.as_u16())
+    };
+    for (path, page, problem) in [
+        (
+            "files/S/gone.txt",
+            "404 text/html; charset=utf-8: There is no such file",
+            "404",
+        ),
+        (
+            "files/c~forged/a",
+            "403 text/html; charset=utf-8: This link is not valid",
+            "403",
+        ),
+        (
+            "files/c/a",
+            "401 text/html; charset=utf-8: This page needs a link of its own",
+            "401",
+        ),
+        (
+            "files/S/archive?file=1",
+            "404 text/html; charset=utf-8: There is no such file",
+            "404",
+        ),
+    ] {
+        assert_eq!(get(path, browser).await, page, "{path}");
+        for accept in [
+            "*/*",
+            "application/json, text/html;q=0.5",
+            "image/avif,image/webp,*/*;q=0.8",
+        ] {
+            let expected = format!("{problem} application/problem+json: no page");
+            assert_eq!(get(path, accept).await, expected, "{path} {accept}");
+        }
+    }
+    server.advance(SignedDuration::from_hours(15 * 24));
+    let expired = get("files/S/gone.txt", browser).await;
+    assert_eq!(
+        expired,
+        "403 text/html; charset=utf-8: This link has expired"
+    );
+}
+
+#[tokio::test]
+async fn a_link_opens_no_more_than_the_user_may_see_for_whom_it_was_made() {
+    let server = TestServer::with_keys();
+    let early = segment_for(&server, "own1", Some("bob@x.example")).await;
+    assert_eq!(
+        server.get(&format!("/api/outputs/{early}")).await.status,
+        200
+    );
+    chat_of(&server, "own1", "ann@x.example").await;
+    for (email, status) in [
+        (Some("Ann@x.example"), 200),
+        (None, 200),
+        (Some("bob@x.example"), 403),
+    ] {
+        let segment = segment_for(&server, "own1", email).await;
+        for path in [
+            "files/S/a.txt",
+            "files/S/archive",
+            "api/outputs/S",
+            "preview/S",
+        ] {
+            let path = format!("/{}", path.replace('S', &segment));
+            assert_eq!(server.get(&path).await.status, status, "{email:?} {path}");
+        }
+    }
+    assert_snapshot!(server.get(&format!("/files/{early}/a.txt")).await.summary(), @"403 chat_belongs_to_another_user: this chat belongs to another user");
+    let page = server.get(&format!("/preview/{early}")).await;
+    assert!(page.text().contains("This chat belongs to somebody else"));
+    // The links in an answer are for the user whom the request named.
+    let list = server
+        .get("/api/outputs/own1")
+        .api()
+        .header("x-user-email", "ann@x.example");
+    let list = list.await.json();
+    let segment = segment_for(&server, "own1", Some("ann@x.example")).await;
+    let url = list["files"][0]["url"].as_str().unwrap();
+    assert!(url.ends_with(&format!("/files/{segment}/a.txt")), "{url}");
+}
+
+#[tokio::test]
+async fn a_link_for_nobody_opens_no_owned_chat_where_users_are_required() {
+    let server = TestServer::builder()
+        .keys()
+        .config(|config| config.session.require_owner = true)
+        .start();
+    chat_of(&server, "c", "ann@x.example").await;
+    for (email, status) in [(Some("ann@x.example"), 200), (None, 403)] {
+        let segment = segment_for(&server, "c", email).await;
+        let answer = server.get(&format!("/files/{segment}/a.txt")).await;
+        assert_eq!(answer.status, status, "{email:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_opens_a_shared_chat_whoever_it_was_made_for() {
+    let server = TestServer::with_keys();
+    chat_of(&server, "default", "ann@x.example").await;
+    // As it was when `default` was one user's, in `single` mode.
+    let owner = server.data.path().join("workspaces/default/owner");
+    fs::write(owner, "ann@x.example").unwrap();
+    let segment = segment_for(&server, "default", Some("bob@x.example")).await;
+    let answer = server.get(&format!("/files/{segment}/a.txt")).await;
+    assert_eq!(answer.status, 200);
 }
 
 #[tokio::test]

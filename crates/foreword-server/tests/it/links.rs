@@ -35,13 +35,13 @@ fn chat(id: &str) -> ChatId {
 }
 
 fn summary(links: &Links, id: &str) -> String {
-    let urls = links.chat(&chat(id), WEEK);
+    let urls = links.chat(&chat(id), None, WEEK);
     [urls.file_base_url, urls.archive_url, urls.preview_url].join("\n")
 }
 
 fn read(links: &Links, segment: &str, epoch: u64) -> String {
     match links.read(segment, epoch) {
-        Ok(Linked::Opened(chat)) => format!("opens {chat}"),
+        Ok(Linked::Opened { chat, .. }) => format!("opens {chat}"),
         Ok(Linked::Bare(chat)) => format!("names {chat}"),
         Err(error) => error.to_string(),
     }
@@ -49,7 +49,7 @@ fn read(links: &Links, segment: &str, epoch: u64) -> String {
 
 /// The chat's place in its links.
 fn segment(links: &Links, id: &str, epoch: u64) -> String {
-    let url = links.chat(&chat(id), epoch).file_base_url;
+    let url = links.chat(&chat(id), None, epoch).file_base_url;
     let (_, segment) = url.rsplit_once('/').unwrap();
     segment.to_owned()
 }
@@ -57,9 +57,9 @@ fn segment(links: &Links, id: &str, epoch: u64) -> String {
 #[test]
 fn links_carry_a_capability_where_keys_are_set() {
     assert_snapshot!(summary(&links(), "c-1"), @r"
-    https://a.example/base/files/c-1~bkpE-xbOUOSnPW9E2AycBh
-    https://a.example/base/files/c-1~bkpE-xbOUOSnPW9E2AycBh/archive
-    https://a.example/base/preview/c-1~bkpE-xbOUOSnPW9E2AycBh
+    https://a.example/base/files/c-1~zZPmJFkrVDzNYzcuTYWWnk
+    https://a.example/base/files/c-1~zZPmJFkrVDzNYzcuTYWWnk/archive
+    https://a.example/base/preview/c-1~zZPmJFkrVDzNYzcuTYWWnk
     ");
     let open = Links::new(&config(Some("https://a.example"), &[]), [1; 32]);
     assert_snapshot!(summary(&open, "c-1"), @r"
@@ -143,6 +143,37 @@ fn a_capability_opens_one_chat_only() {
         read(&other_key, &segment, WEEK),
         "this link is not valid; ask in the chat for a fresh one"
     );
+}
+
+#[test]
+fn a_link_says_for_whom_it_was_made_and_nobody_can_change_that() {
+    let links = links();
+    let made_for = |user: Option<&str>| {
+        let url = links.chat(&chat("c-1"), user, WEEK).file_base_url;
+        url.rsplit_once('/').unwrap().1.to_owned()
+    };
+    let (ann, nobody) = (made_for(Some("ann@x.example")), made_for(None));
+    let Ok(Linked::Opened { tag, .. }) = links.read(&ann, WEEK) else {
+        panic!("it does not open");
+    };
+    assert!(links.is_for(&tag, Some("ann@x.example")));
+    assert!(!links.is_for(&tag, Some("bob@x.example")));
+    assert!(!links.is_for(&tag, None));
+    assert_eq!((ann.len(), nobody.len()), (26, 26));
+    let at = "c-1~".len() + 6;
+    for mixed in [
+        format!("{}{}", &ann[..at], &nobody[at..]),
+        format!("{}{}", &nobody[..at], &ann[at..]),
+        format!("c-1~{}", &ann[at..]),
+        "c-1~ünïcö".to_owned(),
+        "c-1~üüüü".to_owned(),
+    ] {
+        assert_eq!(
+            read(&links, &mixed, WEEK),
+            "this link is not valid; ask in the chat for a fresh one",
+            "{mixed}"
+        );
+    }
 }
 
 #[test]

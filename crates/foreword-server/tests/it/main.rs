@@ -6,6 +6,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod chats;
 mod config;
 mod failures;
 mod files;

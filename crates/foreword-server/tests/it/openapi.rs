@@ -83,6 +83,7 @@ async fn every_operation_has_a_name_of_its_own() {
     POST   /api/uploads/{chat_id}/{path} post_upload
     DELETE /api/uploads/{chat_id}/{path} delete_upload
     GET    /api/uploads/{chat_id}/list list_uploads
+    GET    /api/uploads/{chat_id} list_uploads_of_chat
     GET    /api/uploads/{chat_id}/manifest get_manifest
     GET    /api/outputs/{chat_id} list_outputs
     GET    /files/{chat_id}/{path} get_file

@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
+    time::{Duration, SystemTime},
 };
 
 use foreword_sandbox::SandboxConfig;
@@ -11,7 +12,7 @@ use foreword_server::{ChatId, Session, Workspaces, session::SessionSources};
 use http::HeaderMap;
 use jiff::SignedDuration;
 
-use crate::support::TestServer;
+use crate::support::{START, TestServer};
 
 fn session(server: &TestServer, chat: &str, email: Option<&str>) -> Session {
     let mut headers = HeaderMap::new();
@@ -38,6 +39,13 @@ fn chat(id: &str) -> ChatId {
     ChatId::parse(id).unwrap()
 }
 
+async fn delete(workspaces: &Workspaces, id: &str) -> bool {
+    match workspaces.exclude(&chat(id)).await.unwrap() {
+        Some(excluded) => excluded.discard().await.is_ok(),
+        None => false,
+    }
+}
+
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o7777
 }
@@ -48,7 +56,7 @@ async fn nothing_is_made_before_a_chat_is_used() {
     let root = server.data.path().join("workspaces");
     let found = server.app.workspaces().find(&chat("a")).await.unwrap();
     assert!(found.is_none());
-    assert!(!server.app.workspaces().delete(&chat("a")).await.unwrap());
+    assert!(!delete(server.app.workspaces(), "a").await);
     assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
     assert!(!root.exists());
 
@@ -171,9 +179,42 @@ async fn files_are_kept_for_ever_where_retention_is_0() {
         .start();
     enter(&server, "c", None).await;
     server.advance(SignedDuration::from_hours(1000 * 24));
+    let root = server.data.path().join("workspaces");
+    // What a process left that was killed goes all the same.
+    let (part, trash) = (root.join("c/parts/left"), root.join(".trash/0"));
+    leave(&part, 0);
+    fs::create_dir_all(trash.join("half")).unwrap();
     assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
     let found = server.app.workspaces().find(&chat("c")).await.unwrap();
     assert!(found.is_some());
+    assert!(!part.exists());
+    assert!(!trash.exists());
+}
+
+/// Makes a file as it would have been left so many seconds before tests begin.
+fn leave(path: &Path, seconds: u64) {
+    let start: jiff::Timestamp = START.parse().unwrap();
+    let left = u64::try_from(start.as_second()).unwrap() - seconds;
+    let file = fs::File::create(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(left))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_part_is_cleared_away_once_nobody_can_be_about_to_lock_it() {
+    let server = TestServer::new();
+    enter(&server, "c", None).await;
+    let parts = server.data.path().join("workspaces/c/parts");
+    let [old, fresh, busy] = ["old", "fresh", "busy"].map(|name| parts.join(name));
+    leave(&old, 61);
+    leave(&fresh, 30);
+    leave(&busy, 10_000);
+    let held = fs::File::open(&busy).unwrap();
+    held.lock().unwrap();
+    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert!(!old.exists());
+    assert!(fresh.exists());
+    assert!(busy.exists());
 }
 
 #[tokio::test]
@@ -198,7 +239,7 @@ async fn a_deleted_chat_is_gone_with_all_that_a_sandbox_can_make() {
     }
     drop((workspace, deep));
 
-    assert!(workspaces.delete(&chat("c")).await.unwrap());
+    assert!(delete(workspaces, "c").await);
     assert!(workspaces.find(&chat("c")).await.unwrap().is_none());
     assert!(outside.join("kept").exists());
     let trash = server.data.path().join("workspaces/.trash");
@@ -213,7 +254,7 @@ async fn entering_and_deleting_at_once_never_leaves_half_a_chat() {
     let workspaces = server.app.workspaces().clone();
     let deleting = tokio::spawn(async move {
         for _ in 0..50 {
-            workspaces.delete(&chat("c")).await.unwrap();
+            delete(&workspaces, "c").await;
         }
     });
     for _ in 0..50 {
@@ -233,12 +274,12 @@ async fn deleting_waits_for_who_uses_the_chat() {
     let workspace = workspaces.enter(&session(&server, "c", None)).await;
     let deleting = {
         let workspaces = workspaces.clone();
-        tokio::spawn(async move { workspaces.delete(&chat("c")).await })
+        tokio::spawn(async move { delete(&workspaces, "c").await })
     };
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     assert!(!deleting.is_finished());
     assert!(workspace.unwrap().outputs_path().is_dir());
-    assert!(deleting.await.unwrap().unwrap());
+    assert!(deleting.await.unwrap());
 }
 
 #[tokio::test]

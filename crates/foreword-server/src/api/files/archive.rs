@@ -21,6 +21,7 @@ use crate::{
     error::ApiError,
     extract::{FilePath, Query},
     middleware::reader::Reader,
+    pages::refusal,
     workspace::archive::Archive,
 };
 
@@ -47,11 +48,17 @@ pub(crate) async fn get_archive(
     FilePath(path): FilePath,
     Query(query): Query<ArchiveQuery>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    if query.file.is_some_and(|file| file != "0") {
-        return serve_file(&app, &reader, path, &query.download, &headers).await;
-    }
-    let workspace = reader.workspace(&app).await?.ok_or_else(no_such_file)?;
+) -> Response {
+    let served = if query.file.is_some_and(|file| file != "0") {
+        serve_file(&app, &reader, path, &query.download, &headers).await
+    } else {
+        serve_archive(&app, &reader).await
+    };
+    served.unwrap_or_else(|error| refusal::answer(error, &headers))
+}
+
+async fn serve_archive(app: &App, reader: &Reader) -> Result<Response, ApiError> {
+    let workspace = reader.workspace(app).await?.ok_or_else(no_such_file)?;
     let name = format!("chat-{}-outputs.zip", workspace.chat_id().file_name());
     let archive = blocking(move || Archive::new(workspace.outputs().try_clone()?)).await;
     let archive = archive.map_err(|error| failed(&error))?;

@@ -30,6 +30,7 @@ use crate::{
     extract::{FilePath, Query},
     links::UNRESERVED,
     middleware::reader::Reader,
+    pages::refusal,
     workspace::{
         files::{self, OpenFile},
         media, name, system_time,
@@ -70,8 +71,9 @@ pub(crate) async fn get_file(
     FilePath(path): FilePath,
     Query(query): Query<DownloadQuery>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    serve_file(&app, &reader, path, &query, &headers).await
+) -> Response {
+    let served = serve_file(&app, &reader, path, &query, &headers).await;
+    served.unwrap_or_else(|error| refusal::answer(error, &headers))
 }
 
 pub(super) async fn serve_file(

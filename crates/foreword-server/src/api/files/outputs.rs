@@ -78,20 +78,17 @@ pub(crate) async fn list_outputs(
             (listing.files, listing.complete)
         }
     };
-    let base = reader.file_base_url(&app);
-    let files = files
-        .iter()
-        .map(|file| OutputFile::new(file, &base))
-        .collect();
     let page = page::paginate(
         files,
         query.limit.as_deref(),
         query.cursor.as_deref(),
-        |file: &OutputFile| &file.path,
+        |file: &FileEntry| file.path.as_os_str().as_encoded_bytes(),
     )?;
+    let base = reader.file_base_url(&app);
+    let rows = page.items.iter().map(|file| OutputFile::new(file, &base));
     let list = Json(OutputList {
         chat_id: reader.chat_id().to_string(),
-        files: page.items,
+        files: rows.collect(),
         total: page.total,
         too_many: !complete,
         next_cursor: page.next_cursor,

@@ -181,18 +181,31 @@ pub(crate) async fn list_uploads(
             listed.map_err(|error| failed(&error))?.newest_first().files
         }
     };
-    let files = files.iter().map(UploadedFile::new).collect();
     let page = page::paginate(
         files,
         query.limit.as_deref(),
         query.cursor.as_deref(),
-        |file: &UploadedFile| &file.path,
+        |file: &FileEntry| file.path.as_os_str().as_encoded_bytes(),
     )?;
     Ok(Json(UploadList {
-        files: page.items,
+        files: page.items.iter().map(UploadedFile::new).collect(),
         total: page.total,
         next_cursor: page.next_cursor,
     }))
+}
+
+/// The same list, where a chat's outputs have theirs.
+#[utoipa::path(
+    get, path = "/api/uploads/{chat_id}", tag = "files",
+    params(("chat_id" = String, Path, description = "The chat"), ListQuery),
+    responses((status = 200, description = "The uploads", body = UploadList), FileProblems),
+)]
+pub(crate) async fn list_uploads_of_chat(
+    app: State<App>,
+    session: ChatSession,
+    query: Query<ListQuery>,
+) -> Result<Json<UploadList>, ApiError> {
+    list_uploads(app, session, query).await
 }
 
 /// The MD5 of each of a chat's uploads, by path.

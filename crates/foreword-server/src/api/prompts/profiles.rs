@@ -130,7 +130,7 @@ pub(crate) async fn list_profiles(
         profiles,
         query.limit.as_deref(),
         query.cursor.as_deref(),
-        |profile| &profile.id,
+        |profile| profile.id.as_bytes(),
     )?;
     let list = ProfileList {
         profiles: items.into_iter().map(Into::into).collect(),

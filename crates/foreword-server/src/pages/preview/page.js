@@ -3,8 +3,10 @@
 (() => {
   const REFRESH = 4000, MOST_TEXT = 1 << 20, MOST_HTML = 16 << 20, MOST_ROWS = 2000;
   const segment = location.pathname.replace(/\/+$/, "").split("/").pop();
-  const [list, viewer, count, all] = ["list", "viewer", "count", "all"].map((id) => document.getElementById(id));
-  let files = [], shown = "none", known = "", ended = false;
+  const [heading, list, viewer, count, all] = ["heading", "list", "viewer", "count", "all"].map((id) => document.getElementById(id));
+  let files = [], shown = "none", known = "", ended = false, scrolled = "";
+  const readable = (text) => { try { return decodeURIComponent(text); } catch { return text; } };
+  let chat = readable(segment).split("~")[0];
 
   const make = (name, options = {}, ...children) => {
     const element = document.createElement(name);
@@ -25,10 +27,8 @@
     const time = new Date(text), today = new Date().toDateString() === time.toDateString();
     return time.toLocaleString([], today ? { hour: "2-digit", minute: "2-digit" } : { dateStyle: "medium", timeStyle: "short" });
   };
-  const facts = (file) => {
-    const folder = file.path.includes("/") ? `${file.path.slice(0, file.path.lastIndexOf("/"))} · ` : "";
-    return `${folder}${sizes(file.size)} · ${times(file.modified)}`;
-  };
+  const folder = (file) => file.path.slice(0, Math.max(0, file.path.lastIndexOf("/")));
+  const facts = (file) => `${sizes(file.size)} · ${times(file.modified)}`;
   // The list names files by their public address; this page may have been opened by another one.
   const address = (file) => `../files/${segment}/${file.url.split("/files/").pop().split("/").slice(1).join("/")}`
     + (file.path === "archive" ? "?file=1" : "");
@@ -208,18 +208,23 @@
     const file = opened();
     document.body.classList.toggle("open", Boolean(location.hash));
     for (const link of list.children) link.setAttribute("aria-current", String(link.hash === location.hash && Boolean(location.hash)));
+    // Once for each choice: whoever scrolls the list afterwards is left in peace.
+    if (file && scrolled !== location.hash) {
+      scrolled = location.hash;
+      [...list.children].find((link) => link.hash === scrolled)?.scrollIntoView({ block: "nearest" });
+    }
     const wanted = file ? `${key(file)} ${file.modified} ${file.size}` : location.hash;
     if (wanted === shown) return;
     shown = wanted;
     if (!file) {
-      document.title = "Files";
+      document.title = `Files of ${chat}`;
       const gone = Boolean(location.hash) && files.length > 0;
       viewer.replaceChildren(...(gone ? [bar(), state("This file is gone", "It is no longer among the files of this chat.")]
         : files.length ? [state("Choose a file", "It is shown here.")]
           : [state("No files yet", "What the assistant makes for you appears here by itself.")]));
       return;
     }
-    document.title = file.name;
+    document.title = `${file.name} · ${chat}`;
     let content;
     try { content = await (shows[file.type] ?? shows.other)(file); } catch (error) {
       content = [state("This file cannot be shown", error.message)];
@@ -230,7 +235,8 @@
     const back = make("button", { className: "back", type: "button", ariaLabel: "Back to the list" }, "‹ Files");
     back.addEventListener("click", close);
     if (!file) return make("div", { className: "bar" }, back);
-    return make("div", { className: "bar" }, back, make("h2", { title: file.path }, file.name), make("span", { className: "facts" }, facts(file)),
+    return make("div", { className: "bar" }, back, make("h2", { title: file.path }, file.name), make("span", { className: "facts folder" }, folder(file)),
+      make("span", { className: "facts" }, facts(file)),
       make("a", { className: "button", href: saving(file), download: "" }, "Download"));
   }
   function close() {
@@ -243,7 +249,7 @@
   function entry(file) {
     const extension = file.name.includes(".") ? file.name.split(".").pop().slice(0, 5) : "file";
     return make("a", { href: `#${key(file)}`, title: file.path }, make("span", { className: "badge", ariaHidden: "true" }, extension),
-      make("span", { className: "name" }, file.name), make("span", { className: "facts" }, facts(file)));
+      make("span", { className: "name" }, file.name), make("span", { className: "facts" }, [folder(file), facts(file)].filter(Boolean).join(" · ")));
   }
   async function refresh() {
     if (document.hidden || ended) return;
@@ -255,7 +261,10 @@
         all.hidden = true;
         count.textContent = "";
         document.body.classList.remove("open");
-        document.querySelector("main").replaceChildren(state("This link has expired", "Ask in the chat for a fresh one."));
+        const { code } = await response.json().catch(() => ({}));
+        document.querySelector("main").replaceChildren(code === "chat_belongs_to_another_user"
+          ? state("This chat belongs to somebody else", "Its files are shown to nobody else.")
+          : state("This link has expired", "Ask in the chat for a fresh one."));
         return;
       }
       if (!response.ok) throw new Error();
@@ -265,6 +274,8 @@
       return;
     }
     files = answer.files;
+    chat = answer.chat_id;
+    heading.textContent = `Files of ${chat}`;
     const many = answer.too_many || answer.total > files.length;
     count.textContent = !answer.total ? "" : many ? `the newest ${files.length.toLocaleString()} of ${answer.too_many ? "more than " : ""}${answer.total.toLocaleString()}`
       : answer.total === 1 ? "1 file" : `${answer.total} files`;

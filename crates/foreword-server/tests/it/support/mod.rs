@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::{Router, body::Body, response::Response};
-use foreword_sandbox::{NoSandboxes, SandboxConfig};
+use foreword_sandbox::{NoSandboxes, SandboxConfig, Sandboxes};
 use foreword_server::{
     App, AppParts, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
@@ -50,6 +50,7 @@ pub(crate) struct TestServerBuilder {
     config: ServerConfig,
     trouble: Option<Trouble>,
     without_files: bool,
+    sandboxes: Option<Arc<dyn Sandboxes>>,
 }
 
 impl TestServer {
@@ -69,6 +70,7 @@ impl TestServer {
             config: ServerConfig::default(),
             trouble: None,
             without_files: false,
+            sandboxes: None,
         }
     }
 
@@ -156,6 +158,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// With these in the place of none.
+    pub(crate) fn sandboxes(mut self, sandboxes: Arc<dyn Sandboxes>) -> Self {
+        self.sandboxes = Some(sandboxes);
+        self
+    }
+
     /// With a store that has trouble.
     pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = Some(trouble);
@@ -201,7 +209,9 @@ impl TestServerBuilder {
             Arc::clone(&clock),
         );
         let app = App::new(AppParts {
-            sandboxes: Arc::new(NoSandboxes::wanted()),
+            sandboxes: self
+                .sandboxes
+                .unwrap_or_else(|| Arc::new(NoSandboxes::wanted())),
             surroundings: Surroundings::without_workspace(),
             store,
             workspaces,
