@@ -93,6 +93,6 @@ pub enum BackgroundOutput {
 pub enum Restart {
     /// Background processes held all processes that a sandbox may have.
     NoProcessLeft,
-    /// It had ended by itself, most likely by the memory limit.
+    /// It had ended by itself, most likely by the memory limit; or its workspace was deleted and made again.
     Ended,
 }

@@ -13,13 +13,16 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::{error::SandboxError, spec::SandboxKey};
+use crate::{command::Restart, error::SandboxError, spec::SandboxKey};
 
 /// What a pool needs to know of a sandbox.
 #[async_trait]
 pub(crate) trait Life: Send + Sync + 'static {
     /// Whether it still runs.
     fn is_alive(&self) -> bool;
+
+    /// Why it ended, for whoever uses the one that takes its place.
+    fn why_ended(&self) -> Restart;
 
     /// Ends it and waits until it is gone. May be called more than once.
     async fn stop(&self);
@@ -53,6 +56,8 @@ pub(crate) struct Lease<S: Life> {
     pub(crate) sandbox: Arc<S>,
     /// What had to be done for it.
     pub(crate) origin: Origin,
+    /// What was lost since the one before, if anybody should be told.
+    pub(crate) lost: Option<Restart>,
     _claim: Claim<S>,
 }
 
@@ -63,8 +68,6 @@ pub(crate) enum Origin {
     Running,
     /// It was started.
     Started,
-    /// It was started because the one before had ended by itself.
-    Replaced,
 }
 
 impl<S: Life> Pool<S> {
@@ -76,10 +79,11 @@ impl<S: Life> Pool<S> {
         })
     }
 
-    /// Gives the sandbox of `key`, which `start` makes if there is none.
+    /// Gives the sandbox of `key`, which `start` makes if there is none that runs and `fits`.
     pub(crate) async fn lease<F>(
         self: &Arc<Self>,
         key: &SandboxKey,
+        fits: impl FnOnce(&S) -> bool + Send,
         start: impl FnOnce() -> F + Send,
     ) -> Result<Lease<S>, SandboxError>
     where
@@ -88,18 +92,19 @@ impl<S: Life> Pool<S> {
         let claim = self.claim(key);
         self.admit(&claim.slot).await?;
         let mut place = claim.slot.sandbox.lock().await;
-        let mut origin = Origin::Started;
+        let mut lost = None;
         if let Some(sandbox) = &*place {
-            if sandbox.is_alive() {
+            if sandbox.is_alive() && fits(sandbox) {
                 let sandbox = Arc::clone(sandbox);
                 drop(place);
                 return Ok(Lease {
                     sandbox,
                     origin: Origin::Running,
+                    lost: None,
                     _claim: claim,
                 });
             }
-            origin = Origin::Replaced;
+            lost = Some(sandbox.why_ended());
             sandbox.stop().await;
             *place = None;
         }
@@ -108,7 +113,8 @@ impl<S: Life> Pool<S> {
         drop(place);
         Ok(Lease {
             sandbox,
-            origin,
+            origin: Origin::Started,
+            lost,
             _claim: claim,
         })
     }
@@ -329,6 +335,10 @@ mod tests {
             self.alive.load(Ordering::SeqCst)
         }
 
+        fn why_ended(&self) -> Restart {
+            Restart::Ended
+        }
+
         async fn stop(&self) {
             tokio::task::yield_now().await;
             self.alive.store(false, Ordering::SeqCst);
@@ -346,6 +356,10 @@ mod tests {
         })
     }
 
+    async fn lease(pool: &Arc<Pool<Fake>>, word: &str) -> Result<Lease<Fake>, SandboxError> {
+        pool.lease(&key(word), |_| true, fake).await
+    }
+
     #[tokio::test]
     async fn a_hundred_callers_start_one_sandbox() {
         let pool = Pool::new(2, Instant::now);
@@ -356,7 +370,7 @@ mod tests {
                 starts.fetch_add(1, Ordering::SeqCst);
                 fake()
             };
-            pool.lease(&key("a"), start).await.unwrap()
+            pool.lease(&key("a"), |_| true, start).await.unwrap()
         }))
         .await;
         assert_eq!(starts.load(Ordering::SeqCst), 1);
@@ -372,10 +386,10 @@ mod tests {
     #[tokio::test]
     async fn the_longest_idle_one_makes_room() {
         let pool = Pool::new(2, Instant::now);
-        let first = pool.lease(&key("a"), fake).await.unwrap().sandbox;
-        let second = pool.lease(&key("b"), fake).await.unwrap().sandbox;
-        drop(pool.lease(&key("a"), fake).await.unwrap());
-        pool.lease(&key("c"), fake).await.unwrap();
+        let first = lease(&pool, "a").await.unwrap().sandbox;
+        let second = lease(&pool, "b").await.unwrap().sandbox;
+        drop(lease(&pool, "a").await.unwrap());
+        lease(&pool, "c").await.unwrap();
         assert!(first.is_alive());
         assert!(!second.is_alive());
         assert_eq!(pool.running(), 2);
@@ -384,19 +398,19 @@ mod tests {
     #[tokio::test]
     async fn a_newcomer_is_refused_when_all_are_busy() {
         let pool = Pool::new(1, Instant::now);
-        let busy = pool.lease(&key("a"), fake).await.unwrap();
-        let refused = pool.lease(&key("b"), fake).await;
+        let busy = lease(&pool, "a").await.unwrap();
+        let refused = lease(&pool, "b").await;
         assert!(matches!(refused, Err(SandboxError::Exhausted { limit: 1 })));
         assert_eq!(pool.running(), 1);
         drop(busy);
-        assert!(pool.lease(&key("b"), fake).await.is_ok());
+        assert!(lease(&pool, "b").await.is_ok());
     }
 
     #[tokio::test]
     async fn only_what_is_idle_long_enough_is_stopped() {
         let pool = Pool::new(4, Instant::now);
-        let idle = pool.lease(&key("idle"), fake).await.unwrap().sandbox;
-        let busy = pool.lease(&key("busy"), fake).await.unwrap();
+        let idle = lease(&pool, "idle").await.unwrap().sandbox;
+        let busy = lease(&pool, "busy").await.unwrap();
         let timeout = Duration::from_mins(10);
         assert_eq!(pool.stop_idle(Instant::now(), timeout).await, 0);
         assert_eq!(pool.stop_idle(Instant::now() + timeout, timeout).await, 1);
@@ -407,13 +421,14 @@ mod tests {
     #[tokio::test]
     async fn one_that_ended_is_replaced_and_said_so() {
         let pool = Pool::new(1, Instant::now);
-        let first = pool.lease(&key("a"), fake).await.unwrap();
+        let first = lease(&pool, "a").await.unwrap();
         first.sandbox.stop().await;
         drop(first);
-        assert_eq!(
-            pool.lease(&key("a"), fake).await.unwrap().origin,
-            Origin::Replaced
-        );
+        let second = lease(&pool, "a").await.unwrap();
+        assert_eq!(second.lost, Some(Restart::Ended));
+        drop(second);
+        let unfit = pool.lease(&key("a"), |_| false, fake).await.unwrap();
+        assert_eq!(unfit.lost, Some(Restart::Ended));
     }
 
     #[tokio::test]
@@ -421,7 +436,11 @@ mod tests {
         let pool = Pool::<Fake>::new(1, Instant::now);
         for number in 0..50 {
             let fail = || async { Err(SandboxError::InvalidCommand("was never one")) };
-            assert!(pool.lease(&key(&format!("k{number}")), fail).await.is_err());
+            assert!(
+                pool.lease(&key(&format!("k{number}")), |_| true, fail)
+                    .await
+                    .is_err()
+            );
         }
         assert_eq!(pool.running(), 0);
         assert!(!pool.stop(&key("k1")).await);

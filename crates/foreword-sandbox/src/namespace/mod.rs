@@ -32,7 +32,7 @@ use self::{
     file_work::Done,
     protocol::{FileAnswer, FileOperation, Limits, Start, Tree},
     run::RunError,
-    sandbox::Sandbox,
+    sandbox::{Directories, Sandbox},
     start::{Fresh, StartError},
     usage::UsageWatch,
 };
@@ -42,7 +42,7 @@ use crate::{
     config::{Network, SandboxConfig},
     error::SandboxError,
     files::{Content, FileRead, FileStat, ListDirectory, Listing, ReadFile, WriteFile, Written},
-    pool::{Lease, Origin, Pool},
+    pool::{Lease, Life, Origin, Pool},
     spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, UPLOADS},
     state::{Enforcement, LimitState, SandboxesState, Unavailable},
 };
@@ -99,9 +99,11 @@ impl NamespaceSandboxes {
     }
 
     async fn lease(&self, spec: &SandboxSpec) -> Result<Lease<Sandbox>, SandboxError> {
-        let lease = self.pool.lease(&spec.key, || self.start(spec)).await?;
-        if lease.origin == Origin::Replaced {
-            lease.sandbox.owe(Restart::Ended);
+        let fits = |sandbox: &Sandbox| sandbox.directories == Directories::of(spec);
+        let lease = self.pool.lease(&spec.key, fits, || self.start(spec));
+        let lease = lease.await?;
+        if let Some(lost) = lease.lost {
+            lease.sandbox.owe(lost);
         }
         Ok(lease)
     }
@@ -121,6 +123,8 @@ impl NamespaceSandboxes {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
         let _turn = self.starts.acquire().await;
+        // Before it opens them: if they become others meanwhile, the next lease sees it.
+        let directories = Directories::of(spec);
         let start = Start {
             trees: trees(spec)?,
             ..self.template.clone()
@@ -136,9 +140,8 @@ impl NamespaceSandboxes {
         let Some((started, group)) = fresh.take() else {
             return Err(backend_error(io::Error::other("it has no process")));
         };
-        let directories = vec![spec.home.clone(), spec.outputs.clone()];
         let usage = UsageWatch::new(
-            directories,
+            vec![spec.home.clone(), spec.outputs.clone()],
             self.config.workspace_quota_bytes,
             self.config.min_free_bytes,
         );
@@ -147,7 +150,7 @@ impl NamespaceSandboxes {
             let id = self.config.host_uid;
             (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id))
         });
-        Sandbox::new(started, group, usage, owner).map_err(backend_error)
+        Sandbox::new(started, group, directories, usage, owner).map_err(backend_error)
     }
 
     /// Decides after a failure whether to try once more, and makes room for that. Nothing has run in the cases that are tried again.
@@ -166,7 +169,7 @@ impl NamespaceSandboxes {
             }
             RunError::NotBegun if is_last => return Err(SandboxError::Stopped(spec.key.clone())),
             RunError::NoProcessLeft => Restart::NoProcessLeft,
-            RunError::NotBegun => Restart::Ended,
+            RunError::NotBegun => lease.sandbox.why_ended(),
         };
         self.pool.stop_this(&spec.key, &lease.sandbox).await;
         Ok(restart)

@@ -3,7 +3,11 @@
 use std::{
     collections::HashMap,
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -31,7 +35,7 @@ use super::{
     sys,
     usage::UsageWatch,
 };
-use crate::{command::Restart, pool::Life};
+use crate::{command::Restart, pool::Life, spec::SandboxSpec};
 
 /// How long init gets to end by itself once its socket is closed; it takes a millisecond.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
@@ -45,10 +49,27 @@ pub(super) struct Sandbox {
     next_id: AtomicU32,
     /// Why it took the place of another, until somebody who can tell the model was told.
     untold: Mutex<Option<Restart>>,
+    /// What it was started with.
+    pub(super) directories: Directories,
     /// What its workspace holds.
     pub(super) usage: Arc<UsageWatch>,
     /// Who it is outside, if that is another than the server.
     pub(super) owner: Option<(Uid, Gid)>,
+}
+
+/// Which directories a workspace is made of. Deleted and made again under the same name, they are others: what is mounted is
+/// the deleted ones, in which nothing can be made any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Directories([Option<(u64, u64)>; 3]);
+
+impl Directories {
+    pub(super) fn of(spec: &SandboxSpec) -> Self {
+        let identity = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        Self([&spec.home, &spec.outputs, &spec.uploads].map(|path| identity(path)))
+    }
 }
 
 /// The socket, and who waits for an answer.
@@ -80,6 +101,7 @@ impl Sandbox {
     pub(super) fn new(
         started: Started,
         group: Group,
+        directories: Directories,
         usage: Arc<UsageWatch>,
         owner: Option<(Uid, Gid)>,
     ) -> io::Result<Self> {
@@ -102,6 +124,7 @@ impl Sandbox {
             remains: Arc::new(remains),
             next_id: AtomicU32::new(0),
             untold: Mutex::new(None),
+            directories,
             usage,
             owner,
         })
@@ -173,6 +196,10 @@ impl Sandbox {
 impl Life for Sandbox {
     fn is_alive(&self) -> bool {
         !self.link.dead.load(Ordering::SeqCst)
+    }
+
+    fn why_ended(&self) -> Restart {
+        self.take_owed().unwrap_or(Restart::Ended)
     }
 
     async fn stop(&self) {

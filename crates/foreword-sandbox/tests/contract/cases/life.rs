@@ -25,6 +25,7 @@ super::cases! {
     nothing_is_left_after_many_starts
     what_a_sandbox_left_can_be_deleted
     a_workspace_that_is_not_there_is_an_error
+    a_workspace_that_was_deleted_and_made_again_is_used
 }
 
 async fn fifty_first_calls_start_one_sandbox(backend: Backend) {
@@ -271,4 +272,26 @@ async fn a_workspace_that_is_not_there_is_an_error(backend: Backend) {
         "{text}"
     );
     assert_eq!(place.sandboxes.state().running, 0);
+}
+
+async fn a_workspace_that_was_deleted_and_made_again_is_used(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    let root = chat.spec.home.parent().unwrap();
+    chat.text("touch old").await;
+    // One is deleted; of another only a part is replaced.
+    for replaced in ["", "outputs", "uploads"] {
+        remove_tree(&root.join(replaced)).unwrap();
+        let chat = place.chat("a");
+        let script = "ls; echo new > file; cp file /mnt/user-data/outputs; ls /mnt/user-data/uploads; rm file";
+        let ran = chat.run(script).await;
+        assert_eq!(
+            ran.summary(),
+            r#"Exited(0) "" restarted Ended"#,
+            "{replaced}"
+        );
+        let output = fs::read_to_string(chat.spec.outputs.join("file"));
+        assert_eq!(output.unwrap(), "new\n", "{replaced}");
+        assert_eq!(chat.run("true").await.summary(), r#"Exited(0) """#);
+    }
 }
