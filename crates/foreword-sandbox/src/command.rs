@@ -95,4 +95,6 @@ pub enum Restart {
     NoProcessLeft,
     /// It had ended by itself, most likely by the memory limit; or its workspace was deleted and made again.
     Ended,
+    /// It was stopped because nobody used it, and had background processes.
+    Idle,
 }

@@ -4,7 +4,7 @@
 //! if all are in use, the newcomer is refused. Deliberately absent: what a sandbox is.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -24,6 +24,9 @@ pub(crate) trait Life: Send + Sync + 'static {
     /// Why it ended, for whoever uses the one that takes its place.
     fn why_ended(&self) -> Restart;
 
+    /// What its user should be told of if it is stopped now without having been asked for.
+    fn would_lose(&self) -> Option<Restart>;
+
     /// Ends it and waits until it is gone. May be called more than once.
     async fn stop(&self);
 }
@@ -31,6 +34,7 @@ pub(crate) trait Life: Send + Sync + 'static {
 /// The sandboxes that run.
 pub(crate) struct Pool<S> {
     slots: Mutex<HashMap<SandboxKey, Arc<Slot<S>>>>,
+    lost: Mutex<Lost>,
     max_running: usize,
     clock: fn() -> Instant,
 }
@@ -74,6 +78,7 @@ impl<S: Life> Pool<S> {
     pub(crate) fn new(max_running: usize, clock: fn() -> Instant) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
+            lost: Mutex::default(),
             max_running,
             clock,
         })
@@ -109,18 +114,20 @@ impl<S: Life> Pool<S> {
             *place = None;
         }
         let sandbox = Arc::new(start().await?);
+        let lost_before = self.lost().take(key);
         *place = Some(Arc::clone(&sandbox));
         drop(place);
         Ok(Lease {
             sandbox,
             origin: Origin::Started,
-            lost,
+            lost: lost.or(lost_before),
             _claim: claim,
         })
     }
 
     /// Stops the sandbox of `key`; says whether it ran.
     pub(crate) async fn stop(self: &Arc<Self>, key: &SandboxKey) -> bool {
+        self.lost().take(key);
         let Some(claim) = self.claim_existing(key) else {
             return false;
         };
@@ -249,12 +256,37 @@ impl<S: Life> Pool<S> {
         })
     }
 
+    fn lost(&self) -> MutexGuard<'_, Lost> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keys(&self) -> Vec<SandboxKey> {
         self.slots().keys().cloned().collect()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<SandboxKey, Arc<Slot<S>>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What sandboxes that are gone had to say. Of the last [`MOST_LOST`] only: that somebody comes back to more is unlikely.
+#[derive(Default)]
+struct Lost(VecDeque<(SandboxKey, Restart)>);
+
+const MOST_LOST: usize = 1000;
+
+impl Lost {
+    fn remember(&mut self, key: SandboxKey, restart: Restart) {
+        self.take(&key);
+        self.0.push_back((key, restart));
+        if self.0.len() > MOST_LOST {
+            self.0.pop_front();
+        }
+    }
+
+    fn take(&mut self, key: &SandboxKey) -> Option<Restart> {
+        let place = self.0.iter().position(|(other, _)| other == key)?;
+        self.0.remove(place).map(|(_, restart)| restart)
     }
 }
 
@@ -291,6 +323,9 @@ impl<S: Life> Claim<S> {
         }
         match place.take() {
             Some(sandbox) => {
+                if let Some(lost) = sandbox.would_lose() {
+                    self.pool.lost().remember(self.key.clone(), lost);
+                }
                 sandbox.stop().await;
                 true
             }
@@ -337,6 +372,10 @@ mod tests {
 
         fn why_ended(&self) -> Restart {
             Restart::Ended
+        }
+
+        fn would_lose(&self) -> Option<Restart> {
+            Some(Restart::Idle)
         }
 
         async fn stop(&self) {
@@ -429,6 +468,30 @@ mod tests {
         drop(second);
         let unfit = pool.lease(&key("a"), |_| false, fake).await.unwrap();
         assert_eq!(unfit.lost, Some(Restart::Ended));
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_told_once_and_not_after_a_stop_that_was_asked_for() {
+        let pool = Pool::new(1, Instant::now);
+        let lost = async |word| lease(&pool, word).await.unwrap().lost;
+        assert_eq!(lost("a").await, None);
+        assert_eq!(lost("b").await, None);
+        assert_eq!(lost("a").await, Some(Restart::Idle));
+        assert!(pool.stop(&key("a")).await);
+        assert_eq!(lost("a").await, None);
+        assert!(!pool.stop(&key("b")).await);
+        assert_eq!(lost("b").await, None);
+    }
+
+    #[test]
+    fn only_so_many_losses_are_remembered() {
+        let mut lost = Lost::default();
+        for number in 0..=MOST_LOST {
+            lost.remember(key(&number.to_string()), Restart::Idle);
+        }
+        assert_eq!(lost.0.len(), MOST_LOST);
+        assert_eq!(lost.take(&key("0")), None);
+        assert_eq!(lost.take(&key("1000")), Some(Restart::Idle));
     }
 
     #[tokio::test]

@@ -526,6 +526,10 @@ fn fault_17_the_servers_clock_decides_what_is_idle() {
     eventually("the idle sandbox is stopped", PATIENCE, || {
         (processes_with(&mark) == 0).then_some(())
     });
+    expect![[r#"
+        kept
+        [the workspace was stopped while it was not in use: background processes and what was in /tmp are gone, files are still there]"#]]
+    .assert_eq(&chat.bash("cat kept.txt"));
     assert_eq!(chat.bash("cat kept.txt"), "kept");
 }
 

@@ -226,6 +226,15 @@ impl Group {
         self.paths.iter().map(open).collect()
     }
 
+    /// How many processes and threads there are, if that is counted.
+    pub(super) fn processes(&self) -> Option<u64> {
+        let count = |(path, _): &(PathBuf, Version)| {
+            let text = fs::read_to_string(path.join("pids.current")).ok()?;
+            text.trim().parse().ok()
+        };
+        self.paths.iter().find_map(count)
+    }
+
     /// How many processes the memory limit has ended.
     pub(super) fn memory_kills(&self) -> u64 {
         let count = |(path, version): &(PathBuf, Version)| {

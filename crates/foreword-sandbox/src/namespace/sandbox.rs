@@ -2,9 +2,9 @@
 
 use std::{
     collections::HashMap,
-    io,
+    fs, io,
     os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::fs::MetadataExt,
     },
     path::Path,
@@ -65,7 +65,7 @@ pub(super) struct Directories([Option<(u64, u64)>; 3]);
 impl Directories {
     pub(super) fn of(spec: &SandboxSpec) -> Self {
         let identity = |path: &Path| {
-            let metadata = std::fs::metadata(path).ok()?;
+            let metadata = fs::metadata(path).ok()?;
             Some((metadata.dev(), metadata.ino()))
         };
         Self([&spec.home, &spec.outputs, &spec.uploads].map(|path| identity(path)))
@@ -185,6 +185,14 @@ impl Sandbox {
         self.remains.group.memory_kills()
     }
 
+    /// Whether there are processes besides init, if that can be seen.
+    pub(super) fn has_background(&self) -> Option<bool> {
+        match self.remains.group.processes() {
+            Some(count) => Some(count > 1),
+            None => self.remains.has_children(),
+        }
+    }
+
     fn close(&self) {
         self.link.end();
         self.reader.abort();
@@ -200,6 +208,14 @@ impl Life for Sandbox {
 
     fn why_ended(&self) -> Restart {
         self.take_owed().unwrap_or(Restart::Ended)
+    }
+
+    fn would_lose(&self) -> Option<Restart> {
+        if !self.is_alive() {
+            return Some(self.why_ended());
+        }
+        let idle = || (self.has_background() == Some(true)).then_some(Restart::Idle);
+        self.take_owed().or_else(idle)
     }
 
     async fn stop(&self) {
@@ -290,6 +306,16 @@ impl Remains {
         }
         self.group.remove().await;
         *cleared = true;
+    }
+
+    /// Whether init has a child, if that can be seen: what loses its parent becomes a child of init.
+    fn has_children(&self) -> Option<bool> {
+        let descriptor = self.pidfd.as_raw_fd();
+        let about = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+        let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+        let pid: u32 = pid.trim().parse().ok()?;
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        Some(!children.trim().is_empty())
     }
 
     async fn ended(&self) {

@@ -173,6 +173,10 @@ fn describe_end(
             "[the workspace had ended and was started again before this; background processes of earlier commands are \
              gone, files are still there]",
         ),
+        Some(Restart::Idle) => line(
+            "[the workspace was stopped while it was not in use: background processes and what was in /tmp are gone, \
+             files are still there]",
+        ),
     }
     if let Some(usage) = end.over_quota {
         line(&format!(
