@@ -42,7 +42,8 @@ pub struct CommandEnd {
     pub memory_limit_hit: bool,
     /// Whether something in the background still holds the command's output.
     pub background_output: BackgroundOutput,
-    /// Home and outputs hold more than the quota, as counted after an earlier command.
+    /// Home and outputs hold more than the quota, and that is not why it was ended. As counted at its end if they did before, else after
+    /// an earlier command.
     pub over_quota: Option<Usage>,
     /// The sandbox had to be started again since the last command, so background processes of earlier ones are gone. The first
     /// command that ends after it says so.
@@ -97,4 +98,8 @@ pub enum Restart {
     Ended,
     /// It was stopped because nobody used it, and had background processes.
     Idle,
+    /// Its background processes wrote more than the quota allows while no command ran, and were ended.
+    WroteTooMuch,
+    /// Its background processes made the disk too full while no command ran, and were ended.
+    FilledDisk,
 }

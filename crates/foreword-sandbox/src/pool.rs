@@ -97,7 +97,6 @@ impl<S: Life> Pool<S> {
         let claim = self.claim(key);
         self.admit(&claim.slot).await?;
         let mut place = claim.slot.sandbox.lock().await;
-        let mut lost = None;
         if let Some(sandbox) = &*place {
             if sandbox.is_alive() && fits(sandbox) {
                 let sandbox = Arc::clone(sandbox);
@@ -109,18 +108,18 @@ impl<S: Life> Pool<S> {
                     _claim: claim,
                 });
             }
-            lost = Some(sandbox.why_ended());
+            self.lost().remember(key.clone(), sandbox.why_ended());
             sandbox.stop().await;
             *place = None;
         }
         let sandbox = Arc::new(start().await?);
-        let lost_before = self.lost().take(key);
+        let lost = self.lost().take(key);
         *place = Some(Arc::clone(&sandbox));
         drop(place);
         Ok(Lease {
             sandbox,
             origin: Origin::Started,
-            lost: lost.or(lost_before),
+            lost,
             _claim: claim,
         })
     }

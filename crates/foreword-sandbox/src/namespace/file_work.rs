@@ -48,6 +48,7 @@ pub(super) async fn work(
     operation: &FileOperation,
     content: Option<&mut Content>,
 ) -> Result<Done, RunError> {
+    let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let path = path_of(operation);
     let most = if let FileOperation::Read(read) = operation {
         read.limit

@@ -6,6 +6,7 @@
 mod cgroup;
 mod cure;
 mod file_work;
+mod guard;
 mod init;
 mod protocol;
 mod run;
@@ -18,7 +19,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -34,14 +35,17 @@ use self::{
     run::RunError,
     sandbox::{Directories, Sandbox},
     start::{Fresh, StartError},
-    usage::UsageWatch,
+    usage::{Disk, UsageWatch},
 };
 use crate::{
     backend::Sandboxes,
     command::{Command, CommandEnd, Output, Restart},
     config::{Network, SandboxConfig},
     error::SandboxError,
-    files::{Content, FileRead, FileStat, ListDirectory, Listing, ReadFile, WriteFile, Written},
+    files::{
+        Content, FileKind, FileRead, FileStat, InsteadOf, ListDirectory, Listing, ReadFile,
+        WriteFile, Written,
+    },
     pool::{Lease, Life, Origin, Pool},
     spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, UPLOADS},
     state::{Enforcement, LimitState, SandboxesState, Unavailable},
@@ -57,6 +61,8 @@ pub struct NamespaceSandboxes {
     template: Start,
     pool: Arc<Pool<Sandbox>>,
     starts: Semaphore,
+    disk: Arc<Disk>,
+    guard_period: Duration,
 }
 
 impl NamespaceSandboxes {
@@ -77,9 +83,18 @@ impl NamespaceSandboxes {
             template,
             pool: Pool::new(config.max_running, Instant::now),
             starts: Semaphore::new(STARTED_AT_ONCE),
+            disk: Arc::default(),
+            guard_period: guard::PERIOD,
         };
         sandboxes.probe()?;
         Ok(sandboxes)
+    }
+
+    /// Looks so often at what the background of a sandbox writes while no command runs, instead of every five seconds; for tests.
+    #[must_use]
+    pub fn guarding_every(mut self, period: Duration) -> Self {
+        self.guard_period = period;
+        self
     }
 
     fn probe(&self) -> Result<(), Unavailable> {
@@ -104,6 +119,10 @@ impl NamespaceSandboxes {
         let lease = lease.await?;
         if let Some(lost) = lease.lost {
             lease.sandbox.owe(lost);
+        }
+        if lease.origin == Origin::Started && !lease.sandbox.usage.is_idle() {
+            let sandbox = Arc::downgrade(&lease.sandbox);
+            tokio::spawn(guard::watch(sandbox, self.guard_period));
         }
         Ok(lease)
     }
@@ -144,6 +163,7 @@ impl NamespaceSandboxes {
             vec![spec.home.clone(), spec.outputs.clone()],
             self.config.workspace_quota_bytes,
             self.config.min_free_bytes,
+            Arc::clone(&self.disk),
         );
         usage.recount();
         let owner = rustix::process::geteuid().is_root().then(|| {
@@ -175,6 +195,23 @@ impl NamespaceSandboxes {
         Ok(restart)
     }
 
+    /// Refuses a file that makes a workspace larger which is too large already.
+    async fn check_room(
+        &self,
+        spec: &SandboxSpec,
+        path: &Path,
+        bytes: u64,
+    ) -> Result<(), SandboxError> {
+        let lease = self.lease(spec).await?;
+        let Some(usage) = lease.sandbox.usage.over_quota_now().await else {
+            return Ok(());
+        };
+        match self.stat(spec, path).await {
+            Ok(stat) if stat.kind == FileKind::File && bytes <= stat.size => Ok(()),
+            _ => Err(SandboxError::OverQuota(usage)),
+        }
+    }
+
     async fn work(
         &self,
         spec: &SandboxSpec,
@@ -185,7 +222,12 @@ impl NamespaceSandboxes {
         loop {
             let lease = self.lease_after(spec, restarted).await?;
             match file_work::work(&lease.sandbox, operation, content.as_deref_mut()).await {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    if matches!(operation, FileOperation::Write { .. }) {
+                        lease.sandbox.usage.recount();
+                    }
+                    return Ok(done);
+                }
                 Err(error) => {
                     let is_last = restarted.is_some();
                     restarted = Some(self.recover(spec, lease, error, is_last).await?);
@@ -255,6 +297,9 @@ impl Sandboxes for NamespaceSandboxes {
             Content::Bytes(bytes) => bytes.len() as u64,
             Content::File(file) => file.metadata().map_err(backend_error)?.len(),
         };
+        if instead_of == InsteadOf::File {
+            self.check_room(spec, &path, bytes).await?;
+        }
         let operation = FileOperation::Write {
             path,
             instead_of,

@@ -24,12 +24,14 @@ use tokio::{
 use super::{
     protocol::Request,
     sandbox::{Answer, Expected, Sandbox},
+    usage::UsageWatch,
 };
 use crate::{
     command::{BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output},
     error::SandboxError,
     pool::Life,
     spec::HOME,
+    state::Usage,
 };
 
 /// The longest that one argument of a program may be, with some room.
@@ -101,8 +103,8 @@ pub(super) async fn run(
     output: &mut dyn Output,
 ) -> Result<CommandEnd, RunError> {
     let started = Instant::now();
+    let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let memory_kills = sandbox.memory_kills();
-    let over_quota = sandbox.usage.over_quota();
     let (reading, writing) = make_pipe(sandbox)?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
@@ -144,7 +146,6 @@ pub(super) async fn run(
         }
     };
     let background_output = pipe.finish(output, sandbox, status.is_some()).await;
-    sandbox.usage.recount();
     let ending = match (why, status) {
         (Some(why), _) => why,
         (None, Some(status)) => ending(status),
@@ -153,6 +154,7 @@ pub(super) async fn run(
     if status.is_none() {
         sandbox.stop().await;
     }
+    let over_quota = over_quota_after(ending, &sandbox.usage).await;
     Ok(CommandEnd {
         ending,
         memory_limit_hit,
@@ -161,6 +163,19 @@ pub(super) async fn run(
         restarted: None,
         duration: started.elapsed(),
     })
+}
+
+/// What is to be said of the quota at a command's end.
+async fn over_quota_after(ending: Ending, usage: &Arc<UsageWatch>) -> Option<Usage> {
+    let over = if matches!(ending, Ending::Quota(_)) {
+        None
+    } else {
+        usage.over_quota_now().await
+    };
+    if over.is_none() {
+        usage.recount();
+    }
+    over
 }
 
 /// A command that runs. Dropped before its end, it is killed.

@@ -30,6 +30,7 @@ use tokio::{
 
 use super::{
     cgroup::Group,
+    guard::Work,
     protocol::{Reply, Request, receive, send},
     start::Started,
     sys,
@@ -49,6 +50,8 @@ pub(super) struct Sandbox {
     next_id: AtomicU32,
     /// Why it took the place of another, until somebody who can tell the model was told.
     untold: Mutex<Option<Restart>>,
+    /// What it is doing for the server.
+    pub(super) work: Work,
     /// What it was started with.
     pub(super) directories: Directories,
     /// What its workspace holds.
@@ -124,6 +127,7 @@ impl Sandbox {
             remains: Arc::new(remains),
             next_id: AtomicU32::new(0),
             untold: Mutex::new(None),
+            work: Work::default(),
             directories,
             usage,
             owner,
@@ -174,6 +178,12 @@ impl Sandbox {
     /// Why it took the place of another, if nobody was told yet.
     pub(super) fn take_owed(&self) -> Option<Restart> {
         self.untold().take()
+    }
+
+    /// Ends it, for which the next one says this reason.
+    pub(super) async fn end_for(&self, restart: Restart) {
+        *self.untold() = Some(restart);
+        self.stop().await;
     }
 
     fn untold(&self) -> MutexGuard<'_, Option<Restart>> {

@@ -159,7 +159,7 @@ async fn nothing_is_left_when_the_server_is_killed(_backend: Backend) {
 }
 
 /// How many processes of this machine have `mark` in their command.
-fn processes_with(mark: &str) -> usize {
+pub(super) fn processes_with(mark: &str) -> usize {
     let commands = fs::read_dir("/proc")
         .unwrap()
         .flatten()

@@ -2,8 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
-use foreword_sandbox::{Ending, Restart};
+use foreword_sandbox::{Content, Ending, InsteadOf, Restart, WriteFile};
 
+use super::life::processes_with;
 use crate::support::{Backend, Chat, wait_until};
 
 super::cases! {
@@ -18,7 +19,11 @@ super::cases! {
     open_files_are_limited
     the_processor_is_shared
     a_workspace_over_its_quota_is_ended_and_may_be_emptied
+    over_the_quota_files_are_refused_unless_they_make_it_smaller
+    a_background_that_writes_too_much_is_ended_and_told
     a_disk_that_gets_too_full_ends_the_command
+    a_disk_filled_by_deleted_files_ends_the_command
+    a_background_that_fills_the_disk_is_ended_and_told
     a_single_file_cannot_be_larger_than_the_quota
     a_time_limit_of_the_caller_is_capped
     what_the_whole_host_shares_is_not_taken
@@ -240,13 +245,82 @@ async fn a_workspace_over_its_quota_is_ended_and_may_be_emptied(backend: Backend
         "{usage:?}"
     );
     wait_until_counted(&chat, true).await;
+    // Writing on is noticed before a second is over.
+    let ran = chat.run("head -c 8M /dev/zero > more; sleep 0.9").await;
+    assert!(
+        matches!(ran.end.ending, Ending::Quota(_)),
+        "{}",
+        ran.summary()
+    );
+    assert_eq!(ran.end.over_quota, None);
     // What is too large already may be made smaller, however long that takes.
     let ran = chat.run("sleep 2.5; rm file-*; echo emptied").await;
     assert_eq!(
         (ran.end.ending, ran.text().as_str()),
         (Ending::Exited(0), "emptied\n")
     );
-    wait_until_counted(&chat, false).await;
+    // What it deleted is not asked for.
+    assert_eq!(ran.end.over_quota, None);
+}
+
+async fn over_the_quota_files_are_refused_unless_they_make_it_smaller(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 2 << 20);
+    let chat = place.chat("a");
+    chat.run("head -c 1M /dev/zero | tee one > two; head -c 1M /dev/zero > three")
+        .await;
+    wait_until_counted(&chat, true).await;
+    let write = async |path: &str, instead_of, bytes: usize| {
+        let write = WriteFile {
+            path: path.into(),
+            instead_of,
+            mode: None,
+            content: Content::Bytes(vec![1; bytes].into()),
+        };
+        chat.sandboxes
+            .write_file(&chat.spec, write)
+            .await
+            .map_err(|error| error.to_string())
+    };
+    let refusal = "the workspace holds 4 MiB of the 2 MiB it may hold; delete what is not needed, then write again";
+    let refused = Err(refusal.to_owned());
+    assert_eq!(write("new", InsteadOf::File, 1).await.map(drop), refused);
+    assert_eq!(
+        write("one", InsteadOf::File, 2 << 20).await.map(drop),
+        refused
+    );
+    assert!(write("one", InsteadOf::File, 1 << 19).await.is_ok());
+    assert!(write("README.md", InsteadOf::Anything, 10).await.is_ok());
+    chat.text("rm two").await;
+    assert!(write("new", InsteadOf::File, 1).await.is_ok());
+    // What is written like this is counted too.
+    assert!(write("new", InsteadOf::File, 1 << 20).await.is_ok());
+    wait_until_counted(&chat, true).await;
+}
+
+async fn a_background_that_writes_too_much_is_ended_and_told(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.workspace_quota_bytes = 32 << 20);
+    let chat = place.chat("a");
+    let mark = leave_writer(&chat, "> file-$i").await;
+    // It is seen from outside: a command would look as well.
+    wait_until("it is ended", || processes_with(&mark) == 0).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(
+        ran.summary(),
+        r#"Exited(0) "fine\n" restarted WroteTooMuch"#
+    );
+    assert_eq!(chat.run("true").await.end.restarted, None);
+}
+
+/// Leaves a background process that waits until this command has ended and then writes 20 MiB ten times, and gives its mark.
+async fn leave_writer(chat: &Chat, to: &str) -> String {
+    let mark = format!("31339.{}", std::process::id());
+    let script = format!(
+        "sleep {mark} > /dev/null 2>&1 & {{ until [ -e go ]; do sleep 0.02; done; exec 9> deleted; rm deleted; \
+         for i in $(seq 10); do head -c 20M /dev/zero {to}; sleep 0.2; done; }} > /dev/null 2>&1 &"
+    );
+    chat.text(&script).await;
+    std::fs::write(chat.home("go"), "").unwrap();
+    mark
 }
 
 /// Waits until a command is told, or no longer told, that the workspace is over its quota.
@@ -260,7 +334,7 @@ async fn wait_until_counted(chat: &crate::support::Chat, over: bool) {
 }
 
 async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
-    let place = backend.open_with(|config| config.min_free_bytes = u64::MAX);
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
     let chat = place.chat("a");
     // Whoever does not write is not to blame.
     assert_eq!(chat.text("sleep 2.5; echo fine").await, "fine\n");
@@ -281,6 +355,28 @@ async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
         "{}",
         ran.summary()
     );
+}
+
+async fn a_disk_filled_by_deleted_files_ends_the_command(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
+    let chat = place.chat("a");
+    let fill = "exec 9> x; rm x; for i in $(seq 10); do head -c 20M /dev/zero >&9; sleep 0.4; done; sleep 9999";
+    let ran = chat.run_for(fill, Duration::from_mins(1)).await;
+    assert!(
+        matches!(ran.end.ending, Ending::DiskFull { .. }),
+        "{}",
+        ran.summary()
+    );
+}
+
+async fn a_background_that_fills_the_disk_is_ended_and_told(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
+    let chat = place.chat("a");
+    let mark = leave_writer(&chat, ">&9").await;
+    wait_until("it is ended", || processes_with(&mark) == 0).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(ran.summary(), r#"Exited(0) "fine\n" restarted FilledDisk"#);
+    assert_eq!(chat.run("true").await.end.restarted, None);
 }
 
 async fn a_single_file_cannot_be_larger_than_the_quota(backend: Backend) {

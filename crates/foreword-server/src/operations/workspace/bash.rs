@@ -177,6 +177,14 @@ fn describe_end(
             "[the workspace was stopped while it was not in use: background processes and what was in /tmp are gone, \
              files are still there]",
         ),
+        Some(Restart::WroteTooMuch) => line(
+            "[what ran in the background wrote more than the workspace may hold and was ended, with what was in /tmp; \
+             delete what is not needed]",
+        ),
+        Some(Restart::FilledDisk) => line(
+            "[what ran in the background filled the disk and was ended, with what was in /tmp; write less, or ask the operator \
+             for room]",
+        ),
     }
     if let Some(usage) = end.over_quota {
         line(&format!(
