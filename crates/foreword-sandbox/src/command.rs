@@ -38,8 +38,12 @@ impl<F: FnMut(&[u8]) + Send> Output for F {
 pub struct CommandEnd {
     /// How it ended.
     pub ending: Ending,
-    /// The memory limit ended a process of the sandbox while this command ran; which may be one of its children only.
+    /// The memory limit ended a process of the sandbox while this command ran, which may be one of its children only; or since the
+    /// command before.
     pub memory_limit_hit: bool,
+    /// A process could not be made while this command ran, since the sandbox had all that it may have. Known where a control group
+    /// keeps the limit.
+    pub process_limit_hit: bool,
     /// Whether something in the background still holds the command's output.
     pub background_output: BackgroundOutput,
     /// Home and outputs hold more than the quota, and that is not why it was ended. As counted at its end if they did before, else after

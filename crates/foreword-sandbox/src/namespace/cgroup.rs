@@ -237,14 +237,23 @@ impl Group {
 
     /// How many processes the memory limit has ended.
     pub(super) fn memory_kills(&self) -> u64 {
+        let name = |version| match version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        self.count(name, "oom_kill ")
+    }
+
+    /// How many processes and threads the limit of them has refused.
+    pub(super) fn process_refusals(&self) -> u64 {
+        self.count(|_| "pids.events", "max ")
+    }
+
+    fn count(&self, name: impl Fn(Version) -> &'static str, key: &str) -> u64 {
         let count = |(path, version): &(PathBuf, Version)| {
-            let name = match version {
-                Version::One => "memory.oom_control",
-                Version::Two => "memory.events",
-            };
-            let text = fs::read_to_string(path.join(name)).ok()?;
+            let text = fs::read_to_string(path.join(name(*version))).ok()?;
             text.lines()
-                .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+                .find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
         };
         self.paths.iter().filter_map(count).sum()
     }

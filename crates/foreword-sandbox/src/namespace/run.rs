@@ -105,6 +105,7 @@ pub(super) async fn run(
     let started = Instant::now();
     let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let memory_kills = sandbox.memory_kills();
+    let refusals = sandbox.process_refusals();
     let (reading, writing) = make_pipe(sandbox)?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
@@ -130,7 +131,6 @@ pub(super) async fn run(
         .supervise(&mut pipe, output, started + limit, limit)
         .await;
     job.started = false;
-    let memory_limit_hit = sandbox.memory_kills() > memory_kills;
     let status = match answer {
         Some(Answer::Ended(status)) => Some(status),
         Some(Answer::NotStarted) => return Err(RunError::NoProcessLeft),
@@ -138,7 +138,7 @@ pub(super) async fn run(
         Some(Answer::Stuck) | None if why.is_some() => None,
         Some(Answer::Stuck) | None => {
             pipe.take_rest(output);
-            why = memory_limit_hit.then_some(Ending::MemoryLimit);
+            why = (sandbox.memory_kills() > memory_kills).then_some(Ending::MemoryLimit);
             if why.is_none() {
                 return Err(RunError::Ended);
             }
@@ -157,7 +157,8 @@ pub(super) async fn run(
     let over_quota = over_quota_after(ending, &sandbox.usage).await;
     Ok(CommandEnd {
         ending,
-        memory_limit_hit,
+        memory_limit_hit: sandbox.memory_killed(memory_kills),
+        process_limit_hit: sandbox.process_refusals() > refusals,
         background_output,
         over_quota,
         restarted: None,

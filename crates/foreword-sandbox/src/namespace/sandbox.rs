@@ -10,7 +10,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -50,6 +50,7 @@ pub(super) struct Sandbox {
     next_id: AtomicU32,
     /// Why it took the place of another, until somebody who can tell the model was told.
     untold: Mutex<Option<Restart>>,
+    told_memory_kills: AtomicU64,
     /// What it is doing for the server.
     pub(super) work: Work,
     /// What it was started with.
@@ -127,6 +128,7 @@ impl Sandbox {
             remains: Arc::new(remains),
             next_id: AtomicU32::new(0),
             untold: Mutex::new(None),
+            told_memory_kills: AtomicU64::new(0),
             work: Work::default(),
             directories,
             usage,
@@ -193,6 +195,19 @@ impl Sandbox {
     /// How many processes the memory limit has ended so far.
     pub(super) fn memory_kills(&self) -> u64 {
         self.remains.group.memory_kills()
+    }
+
+    /// Whether the memory limit ended a process since there were `before`, or since this was last asked: one that ended while no
+    /// command ran is told by the next.
+    pub(super) fn memory_killed(&self, before: u64) -> bool {
+        let now = self.memory_kills();
+        let told = self.told_memory_kills.fetch_max(now, Ordering::Relaxed);
+        now > before.min(told)
+    }
+
+    /// How many processes the limit of processes has refused so far, if a group keeps it.
+    pub(super) fn process_refusals(&self) -> u64 {
+        self.remains.group.process_refusals()
     }
 
     /// Whether there are processes besides init, if that can be seen.

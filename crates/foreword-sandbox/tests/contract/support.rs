@@ -217,6 +217,9 @@ impl Ran {
         if end.memory_limit_hit {
             summary.push_str(" memory");
         }
+        if end.process_limit_hit {
+            summary.push_str(" processes");
+        }
         if let Some(restart) = end.restarted {
             summary = format!("{summary} restarted {restart:?}");
         }

@@ -12,6 +12,8 @@ super::cases! {
     a_fork_bomb_is_contained_and_ended
     a_background_that_holds_every_process_is_ended_for_the_next_command
     a_restart_for_work_on_files_is_told_by_the_next_command
+    a_process_that_could_not_be_made_is_told
+    a_background_ended_by_the_memory_limit_is_told_by_the_next_command
     shared_memory_of_system_v_is_limited
     a_memory_bomb_is_ended_and_said
     a_full_tmp_is_no_space_left
@@ -121,6 +123,54 @@ while True:
   except OSError: open(\"full\", \"w\").close(); time.sleep(9999)' > /dev/null 2>&1 &";
     chat.run(hold).await;
     wait_until("all processes are taken", || chat.home("full").exists()).await;
+}
+
+async fn a_process_that_could_not_be_made_is_told(backend: Backend) {
+    let place = backend.open_with(|config| config.max_processes = 32);
+    let chat = place.chat("a");
+    let script = "python3 -c 'import os, time
+try:
+  while True:
+    if os.fork() == 0: time.sleep(9999)
+except OSError: pass' > /dev/null 2>&1";
+    let ran = chat.run(script).await;
+    let told = if place.has_group_for("max_processes") {
+        " processes"
+    } else {
+        ""
+    };
+    assert_eq!(ran.summary(), format!(r#"Exited(0) ""{told}"#));
+    // What the note names helps; bash tries again while those that it killed are still there.
+    let text = chat
+        .text("kill -9 -1; { echo fine | cat; } 2> /dev/null")
+        .await;
+    assert_eq!(text, "fine\n");
+    chat.wait_for_count("python3", ..1).await;
+    assert_eq!(chat.run("true").await.summary(), "Exited(0) \"\"");
+}
+
+async fn a_background_ended_by_the_memory_limit_is_told_by_the_next_command(backend: Backend) {
+    let place = backend.open();
+    if !place.has_group_for("memory_bytes") {
+        // Without a group a process is refused memory, and not ended.
+        return;
+    }
+    let chat = place.chat("a");
+    let eat = "python3 -c 'import os, time
+while not os.path.exists(\"go\"): time.sleep(0.01)
+b = []
+while True: b.append(bytearray(1 << 20))'; touch ended";
+    chat.text(&format!("{{ {eat}; }} > /dev/null 2>&1 &")).await;
+    std::fs::write(chat.home("go"), "").unwrap();
+    wait_until("it was ended", || chat.home("ended").exists()).await;
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n" memory"#
+    );
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n""#
+    );
 }
 
 /// It stays when the process that made it has ended, so it could else take the room of all later commands.

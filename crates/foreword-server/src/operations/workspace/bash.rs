@@ -157,6 +157,12 @@ fn describe_end(
             "[a process was ended because the memory limit was reached; use less memory, what is in /tmp counts too]",
         );
     }
+    if end.process_limit_hit {
+        line(
+            "[the limit of processes of a workspace was reached; end what runs in the background with `kill -9 -1`, which \
+             needs no new process]",
+        );
+    }
     if end.background_output == BackgroundOutput::Dropped {
         line(
             "[something in the background still holds the output; what it writes from now on is not kept: redirect it to \
