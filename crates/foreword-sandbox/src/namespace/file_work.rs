@@ -70,7 +70,7 @@ pub(super) async fn work(
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
             return Err(invalid_path(&path));
         }
-        Err(_) => return Err(RunError::NotBegun),
+        Err(error) => return Err(RunError::not_sent(error)),
     }
     let (mut from, mut to) = ours.into_split();
     let exchange = async {

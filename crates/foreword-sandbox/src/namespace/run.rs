@@ -54,6 +54,19 @@ pub(super) enum RunError {
     Failed(SandboxError),
 }
 
+impl RunError {
+    /// What it means that a request could not be sent. If init is not gone, the server lacks something, such as descriptors, and the
+    /// sandbox is well.
+    pub(super) fn not_sent(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected => Self::NotBegun,
+            _ => error.into(),
+        }
+    }
+}
+
 impl From<io::Error> for RunError {
     fn from(error: io::Error) -> Self {
         Self::Failed(super::backend_error(error))
@@ -115,13 +128,10 @@ pub(super) async fn run(
         environment: environment(command),
     };
     job.started = true;
-    if sandbox
+    sandbox
         .send(&request, &[writing.as_fd(), script.file.as_fd()])
         .await
-        .is_err()
-    {
-        return Err(RunError::NotBegun);
-    }
+        .map_err(RunError::not_sent)?;
     drop((writing, script));
     let mut pipe = Pipe {
         reading: Some(reading),
@@ -388,5 +398,30 @@ fn ending(status: i32) -> Ending {
     match status & 0x7f {
         0 => Ending::Exited(status.to_be_bytes()[2]),
         signal => Ending::Killed { signal },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_given_up_only_if_its_init_is_gone() {
+        let is_given_up =
+            |errno: Errno| matches!(RunError::not_sent(errno.into()), RunError::NotBegun);
+        for gone in [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN] {
+            assert!(is_given_up(gone), "{gone}");
+        }
+        for lacking in [
+            Errno::TOOMANYREFS,
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+        ] {
+            assert!(!is_given_up(lacking), "{lacking}");
+        }
     }
 }
