@@ -19,6 +19,7 @@ super::cases! {
     a_full_tmp_is_no_space_left
     a_large_tmp_does_not_take_all_memory
     open_files_are_limited
+    many_open_outputs_leave_descriptors_for_commands
     the_processor_is_shared
     a_workspace_over_its_quota_is_ended_and_may_be_emptied
     over_the_quota_files_are_refused_unless_they_make_it_smaller
@@ -252,6 +253,19 @@ async fn open_files_are_limited(backend: Backend) {
         .text("ulimit -n; ulimit -Hn; ulimit -n 200 2>/dev/null || echo refused; ulimit -c")
         .await;
     assert_eq!(text, "100\n100\nrefused\n0\n");
+}
+
+async fn many_open_outputs_leave_descriptors_for_commands(backend: Backend) {
+    let place = backend.open_with(|config| config.max_open_files = 64);
+    let chat = place.chat("a");
+    for number in 0..80 {
+        let ran = chat.run_for("sleep 9999 &", Duration::from_secs(20)).await;
+        assert_eq!(ran.summary(), r#"Exited(0) "" background"#, "{number}");
+    }
+    chat.sandboxes
+        .stat(&chat.spec, Path::new("."))
+        .await
+        .unwrap();
 }
 
 async fn the_processor_is_shared(backend: Backend) {
