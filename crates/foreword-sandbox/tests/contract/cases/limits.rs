@@ -22,6 +22,7 @@ super::cases! {
     many_open_outputs_leave_descriptors_for_commands
     the_processor_is_shared
     a_workspace_over_its_quota_is_ended_and_may_be_emptied
+    directories_that_are_closed_do_not_end_the_count
     over_the_quota_files_are_refused_unless_they_make_it_smaller
     a_background_that_writes_too_much_is_ended_and_told
     a_disk_that_gets_too_full_ends_the_command
@@ -325,6 +326,14 @@ async fn a_workspace_over_its_quota_is_ended_and_may_be_emptied(backend: Backend
     );
     // What it deleted is not asked for.
     assert_eq!(ran.end.over_quota, None);
+}
+
+async fn directories_that_are_closed_do_not_end_the_count(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 1 << 20);
+    let chat = place.chat("a");
+    let script = "mkdir a b; touch a/in b/in; chmod 400 a; chmod 0 b; head -c 768K /dev/zero | tee one > two";
+    chat.text(script).await;
+    wait_until_counted(&chat, true).await;
 }
 
 async fn over_the_quota_files_are_refused_unless_they_make_it_smaller(backend: Backend) {
