@@ -46,7 +46,7 @@ pub(super) struct Sandbox {
     link: Arc<Link>,
     reader: AbortHandle,
     runtime: Handle,
-    remains: Arc<Remains>,
+    remains: Clearing,
     next_id: AtomicU32,
     /// Why it took the place of another, until somebody who can tell the model was told.
     untold: Mutex<Option<Restart>>,
@@ -101,6 +101,27 @@ struct Remains {
     cleared: tokio::sync::Mutex<bool>,
 }
 
+/// Clears away what remains, when it is dropped or before.
+struct Clearing {
+    remains: Arc<Remains>,
+    runtime: Handle,
+}
+
+impl std::ops::Deref for Clearing {
+    type Target = Remains;
+
+    fn deref(&self) -> &Remains {
+        &self.remains
+    }
+}
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        let remains = Arc::clone(&self.remains);
+        self.runtime.spawn(async move { remains.clear().await });
+    }
+}
+
 impl Sandbox {
     pub(super) fn new(
         started: Started,
@@ -109,6 +130,15 @@ impl Sandbox {
         usage: Arc<UsageWatch>,
         owner: Option<(Uid, Gid)>,
     ) -> io::Result<Self> {
+        // First, so that what cannot become a sandbox is cleared away too.
+        let remains = Clearing {
+            remains: Arc::new(Remains {
+                pidfd: started.pidfd,
+                group,
+                cleared: tokio::sync::Mutex::new(false),
+            }),
+            runtime: Handle::current(),
+        };
         rustix::io::ioctl_fionbio(&started.socket, true)?;
         let link = Arc::new(Link {
             socket: sys::watch(started.socket, Interest::READABLE | Interest::WRITABLE)?,
@@ -116,16 +146,11 @@ impl Sandbox {
             dead: AtomicBool::new(false),
         });
         let reader = tokio::spawn(Arc::clone(&link).read()).abort_handle();
-        let remains = Remains {
-            pidfd: started.pidfd,
-            group,
-            cleared: tokio::sync::Mutex::new(false),
-        };
         Ok(Self {
             link,
             reader,
             runtime: Handle::current(),
-            remains: Arc::new(remains),
+            remains,
             next_id: AtomicU32::new(0),
             untold: Mutex::new(None),
             told_memory_kills: AtomicU64::new(0),
@@ -252,8 +277,6 @@ impl Life for Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.close();
-        let remains = Arc::clone(&self.remains);
-        self.runtime.spawn(async move { remains.clear().await });
     }
 }
 
@@ -364,5 +387,42 @@ impl Remains {
                 Err(_) => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, pidfd_open, waitpid};
+
+    use super::{super::usage::Disk, *};
+
+    #[tokio::test]
+    async fn what_cannot_become_a_sandbox_is_cleared_away() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("group");
+        fs::create_dir(&directory).unwrap();
+        #[expect(
+            clippy::zombie_processes,
+            reason = "that it is reaped is what is tried"
+        )]
+        let process = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&process);
+        let started = Started {
+            // The runtime cannot watch a regular file.
+            socket: tempfile::tempfile().unwrap().into(),
+            pidfd: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+        };
+        let group = Group::of_directory(directory.clone());
+        let usage = UsageWatch::new(Vec::new(), 0, 0, Arc::new(Disk::default()));
+        let nothing = Directories([None; 3]);
+        assert!(Sandbox::new(started, group, nothing, usage, None).is_err());
+        while directory.exists() {
+            tokio::task::yield_now().await;
+        }
+        let reaped: rustix::io::Result<Option<(Pid, WaitStatus)>> =
+            waitpid(Some(pid), WaitOptions::NOHANG);
+        assert_eq!(reaped.unwrap_err(), rustix::io::Errno::CHILD);
     }
 }
