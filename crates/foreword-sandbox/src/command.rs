@@ -98,8 +98,10 @@ pub enum BackgroundOutput {
 pub enum Restart {
     /// Background processes held all processes that a sandbox may have.
     NoProcessLeft,
-    /// It had ended by itself, most likely by the memory limit; or its workspace was deleted and made again.
+    /// It had ended by itself, most likely by the memory limit.
     Ended,
+    /// Its workspace, or a part of that, was deleted and made again, which it could not see.
+    Remade,
     /// It was stopped because nobody used it, and had background processes.
     Idle,
     /// Its background processes wrote more than the quota allows while no command ran, and were ended.

@@ -84,7 +84,7 @@ impl<S: Life> Pool<S> {
         })
     }
 
-    /// Gives the sandbox of `key`, which `start` makes if there is none that runs and `fits`.
+    /// Gives the sandbox of `key`, which `start` makes if there is none that runs and `fits` its workspace.
     pub(crate) async fn lease<F>(
         self: &Arc<Self>,
         key: &SandboxKey,
@@ -108,7 +108,12 @@ impl<S: Life> Pool<S> {
                     _claim: claim,
                 });
             }
-            self.lost().remember(key.clone(), sandbox.why_ended());
+            let lost = if sandbox.is_alive() {
+                Restart::Remade
+            } else {
+                sandbox.why_ended()
+            };
+            self.lost().remember(key.clone(), lost);
             sandbox.stop().await;
             *place = None;
         }
@@ -466,7 +471,7 @@ mod tests {
         assert_eq!(second.lost, Some(Restart::Ended));
         drop(second);
         let unfit = pool.lease(&key("a"), |_| false, fake).await.unwrap();
-        assert_eq!(unfit.lost, Some(Restart::Ended));
+        assert_eq!(unfit.lost, Some(Restart::Remade));
     }
 
     #[tokio::test]

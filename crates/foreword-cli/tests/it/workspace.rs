@@ -511,7 +511,7 @@ fn a_workspace_that_another_hand_deleted_is_made_anew() {
     fs::remove_dir_all(place.path("data/workspaces/c")).unwrap();
     expect![[r#"
         README.md
-        [the workspace had ended and was started again before this; background processes of earlier commands are gone, files are still there]"#]]
+        [the workspace, or a part of it, was deleted and made again before this; what ran in it was ended]"#]]
     .assert_eq(&chat.bash("ls"));
     assert_eq!(
         chat.bash("echo again > again.txt; ls"),

@@ -322,7 +322,7 @@ async fn a_workspace_that_was_deleted_and_made_again_is_used(backend: Backend) {
         let ran = chat.run(script).await;
         assert_eq!(
             ran.summary(),
-            r#"Exited(0) "" restarted Ended"#,
+            r#"Exited(0) "" restarted Remade"#,
             "{replaced}"
         );
         let output = fs::read_to_string(chat.spec.outputs.join("file"));
