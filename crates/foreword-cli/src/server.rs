@@ -26,6 +26,8 @@ pub(crate) fn app(
     store: Arc<dyn Store>,
     listening: SocketAddr,
 ) -> anyhow::Result<(App, Vec<String>)> {
+    #[cfg(unix)]
+    raise_open_files();
     let mut warnings = Vec::new();
     let mut server = config.server();
     server.http.listen = listening;
@@ -56,6 +58,20 @@ pub(crate) fn app(
         sandboxes,
     });
     Ok((app, warnings))
+}
+
+/// Lets the server have as many open files as it may. The soft limit is small for programs that use `select`, and each chat takes
+/// some.
+#[cfg(unix)]
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // It works without, for fewer chats at a time.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 /// What the model finds. `auto` becomes `none` where no sandbox works; with a backend that was asked for by name the tools are

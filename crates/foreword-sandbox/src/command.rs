@@ -38,11 +38,16 @@ impl<F: FnMut(&[u8]) + Send> Output for F {
 pub struct CommandEnd {
     /// How it ended.
     pub ending: Ending,
-    /// The memory limit ended a process of the sandbox while this command ran; which may be one of its children only.
+    /// The memory limit ended a process of the sandbox while this command ran, which may be one of its children only; or since the
+    /// command before.
     pub memory_limit_hit: bool,
+    /// A process could not be made while this command ran, since the sandbox had all that it may have. Known where a control group
+    /// keeps the limit.
+    pub process_limit_hit: bool,
     /// Whether something in the background still holds the command's output.
     pub background_output: BackgroundOutput,
-    /// Home and outputs hold more than the quota, as counted after an earlier command.
+    /// Home and outputs hold more than the quota, and that is not why it was ended. As counted at its end if they did before, else after
+    /// an earlier command.
     pub over_quota: Option<Usage>,
     /// The sandbox had to be started again since the last command, so background processes of earlier ones are gone. The first
     /// command that ends after it says so.
@@ -95,4 +100,12 @@ pub enum Restart {
     NoProcessLeft,
     /// It had ended by itself, most likely by the memory limit.
     Ended,
+    /// Its workspace, or a part of that, was deleted and made again, which it could not see.
+    Remade,
+    /// It was stopped because nobody used it, and had background processes.
+    Idle,
+    /// Its background processes wrote more than the quota allows while no command ran, and were ended.
+    WroteTooMuch,
+    /// Its background processes made the disk too full while no command ran, and were ended.
+    FilledDisk,
 }

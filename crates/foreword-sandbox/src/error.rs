@@ -6,7 +6,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{spec::SandboxKey, state::Unavailable};
+use crate::{
+    spec::SandboxKey,
+    state::{Unavailable, Usage},
+};
 
 /// Why a sandbox operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,13 @@ pub enum SandboxError {
     /// The command cannot be given to bash.
     #[error("the command {0}")]
     InvalidCommand(&'static str),
+    /// The workspace holds more than it may, so nothing is added to it.
+    #[error(
+        "the workspace holds {} MiB of the {} MiB it may hold; delete what is not needed, then write again",
+        .0.used.div_ceil(1 << 20),
+        .0.limit >> 20
+    )]
+    OverQuota(Usage),
     /// A file operation failed.
     #[error(transparent)]
     File(#[from] FileError),

@@ -109,7 +109,7 @@ pub struct Entry {
 pub struct FileStat {
     /// What it is, after links.
     pub kind: FileKind,
-    /// Bytes.
+    /// Bytes; 0 also for files of the kernel that do not know, such as those of `/proc`.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,

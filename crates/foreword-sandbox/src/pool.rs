@@ -4,7 +4,7 @@
 //! if all are in use, the newcomer is refused. Deliberately absent: what a sandbox is.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -13,13 +13,19 @@ use std::{
 use async_trait::async_trait;
 use tokio::sync::Mutex as AsyncMutex;
 
-use crate::{error::SandboxError, spec::SandboxKey};
+use crate::{command::Restart, error::SandboxError, spec::SandboxKey};
 
 /// What a pool needs to know of a sandbox.
 #[async_trait]
 pub(crate) trait Life: Send + Sync + 'static {
     /// Whether it still runs.
     fn is_alive(&self) -> bool;
+
+    /// Why it ended, for whoever uses the one that takes its place.
+    fn why_ended(&self) -> Restart;
+
+    /// What its user should be told of if it is stopped now without having been asked for.
+    fn would_lose(&self) -> Option<Restart>;
 
     /// Ends it and waits until it is gone. May be called more than once.
     async fn stop(&self);
@@ -28,6 +34,7 @@ pub(crate) trait Life: Send + Sync + 'static {
 /// The sandboxes that run.
 pub(crate) struct Pool<S> {
     slots: Mutex<HashMap<SandboxKey, Arc<Slot<S>>>>,
+    lost: Mutex<Lost>,
     max_running: usize,
     clock: fn() -> Instant,
 }
@@ -53,6 +60,8 @@ pub(crate) struct Lease<S: Life> {
     pub(crate) sandbox: Arc<S>,
     /// What had to be done for it.
     pub(crate) origin: Origin,
+    /// What was lost since the one before, if anybody should be told.
+    pub(crate) lost: Option<Restart>,
     _claim: Claim<S>,
 }
 
@@ -63,23 +72,23 @@ pub(crate) enum Origin {
     Running,
     /// It was started.
     Started,
-    /// It was started because the one before had ended by itself.
-    Replaced,
 }
 
 impl<S: Life> Pool<S> {
     pub(crate) fn new(max_running: usize, clock: fn() -> Instant) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
+            lost: Mutex::default(),
             max_running,
             clock,
         })
     }
 
-    /// Gives the sandbox of `key`, which `start` makes if there is none.
+    /// Gives the sandbox of `key`, which `start` makes if there is none that runs and `fits` its workspace.
     pub(crate) async fn lease<F>(
         self: &Arc<Self>,
         key: &SandboxKey,
+        fits: impl FnOnce(&S) -> bool + Send,
         start: impl FnOnce() -> F + Send,
     ) -> Result<Lease<S>, SandboxError>
     where
@@ -88,33 +97,41 @@ impl<S: Life> Pool<S> {
         let claim = self.claim(key);
         self.admit(&claim.slot).await?;
         let mut place = claim.slot.sandbox.lock().await;
-        let mut origin = Origin::Started;
         if let Some(sandbox) = &*place {
-            if sandbox.is_alive() {
+            if sandbox.is_alive() && fits(sandbox) {
                 let sandbox = Arc::clone(sandbox);
                 drop(place);
                 return Ok(Lease {
                     sandbox,
                     origin: Origin::Running,
+                    lost: None,
                     _claim: claim,
                 });
             }
-            origin = Origin::Replaced;
+            let lost = if sandbox.is_alive() {
+                Restart::Remade
+            } else {
+                sandbox.why_ended()
+            };
+            self.lost().remember(key.clone(), lost);
             sandbox.stop().await;
             *place = None;
         }
         let sandbox = Arc::new(start().await?);
+        let lost = self.lost().take(key);
         *place = Some(Arc::clone(&sandbox));
         drop(place);
         Ok(Lease {
             sandbox,
-            origin,
+            origin: Origin::Started,
+            lost,
             _claim: claim,
         })
     }
 
     /// Stops the sandbox of `key`; says whether it ran.
     pub(crate) async fn stop(self: &Arc<Self>, key: &SandboxKey) -> bool {
+        self.lost().take(key);
         let Some(claim) = self.claim_existing(key) else {
             return false;
         };
@@ -243,12 +260,37 @@ impl<S: Life> Pool<S> {
         })
     }
 
+    fn lost(&self) -> MutexGuard<'_, Lost> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keys(&self) -> Vec<SandboxKey> {
         self.slots().keys().cloned().collect()
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<SandboxKey, Arc<Slot<S>>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What sandboxes that are gone had to say. Of the last [`MOST_LOST`] only: that somebody comes back to more is unlikely.
+#[derive(Default)]
+struct Lost(VecDeque<(SandboxKey, Restart)>);
+
+const MOST_LOST: usize = 1000;
+
+impl Lost {
+    fn remember(&mut self, key: SandboxKey, restart: Restart) {
+        self.take(&key);
+        self.0.push_back((key, restart));
+        if self.0.len() > MOST_LOST {
+            self.0.pop_front();
+        }
+    }
+
+    fn take(&mut self, key: &SandboxKey) -> Option<Restart> {
+        let place = self.0.iter().position(|(other, _)| other == key)?;
+        self.0.remove(place).map(|(_, restart)| restart)
     }
 }
 
@@ -285,6 +327,9 @@ impl<S: Life> Claim<S> {
         }
         match place.take() {
             Some(sandbox) => {
+                if let Some(lost) = sandbox.would_lose() {
+                    self.pool.lost().remember(self.key.clone(), lost);
+                }
                 sandbox.stop().await;
                 true
             }
@@ -329,6 +374,14 @@ mod tests {
             self.alive.load(Ordering::SeqCst)
         }
 
+        fn why_ended(&self) -> Restart {
+            Restart::Ended
+        }
+
+        fn would_lose(&self) -> Option<Restart> {
+            Some(Restart::Idle)
+        }
+
         async fn stop(&self) {
             tokio::task::yield_now().await;
             self.alive.store(false, Ordering::SeqCst);
@@ -346,6 +399,10 @@ mod tests {
         })
     }
 
+    async fn lease(pool: &Arc<Pool<Fake>>, word: &str) -> Result<Lease<Fake>, SandboxError> {
+        pool.lease(&key(word), |_| true, fake).await
+    }
+
     #[tokio::test]
     async fn a_hundred_callers_start_one_sandbox() {
         let pool = Pool::new(2, Instant::now);
@@ -356,7 +413,7 @@ mod tests {
                 starts.fetch_add(1, Ordering::SeqCst);
                 fake()
             };
-            pool.lease(&key("a"), start).await.unwrap()
+            pool.lease(&key("a"), |_| true, start).await.unwrap()
         }))
         .await;
         assert_eq!(starts.load(Ordering::SeqCst), 1);
@@ -372,10 +429,10 @@ mod tests {
     #[tokio::test]
     async fn the_longest_idle_one_makes_room() {
         let pool = Pool::new(2, Instant::now);
-        let first = pool.lease(&key("a"), fake).await.unwrap().sandbox;
-        let second = pool.lease(&key("b"), fake).await.unwrap().sandbox;
-        drop(pool.lease(&key("a"), fake).await.unwrap());
-        pool.lease(&key("c"), fake).await.unwrap();
+        let first = lease(&pool, "a").await.unwrap().sandbox;
+        let second = lease(&pool, "b").await.unwrap().sandbox;
+        drop(lease(&pool, "a").await.unwrap());
+        lease(&pool, "c").await.unwrap();
         assert!(first.is_alive());
         assert!(!second.is_alive());
         assert_eq!(pool.running(), 2);
@@ -384,19 +441,19 @@ mod tests {
     #[tokio::test]
     async fn a_newcomer_is_refused_when_all_are_busy() {
         let pool = Pool::new(1, Instant::now);
-        let busy = pool.lease(&key("a"), fake).await.unwrap();
-        let refused = pool.lease(&key("b"), fake).await;
+        let busy = lease(&pool, "a").await.unwrap();
+        let refused = lease(&pool, "b").await;
         assert!(matches!(refused, Err(SandboxError::Exhausted { limit: 1 })));
         assert_eq!(pool.running(), 1);
         drop(busy);
-        assert!(pool.lease(&key("b"), fake).await.is_ok());
+        assert!(lease(&pool, "b").await.is_ok());
     }
 
     #[tokio::test]
     async fn only_what_is_idle_long_enough_is_stopped() {
         let pool = Pool::new(4, Instant::now);
-        let idle = pool.lease(&key("idle"), fake).await.unwrap().sandbox;
-        let busy = pool.lease(&key("busy"), fake).await.unwrap();
+        let idle = lease(&pool, "idle").await.unwrap().sandbox;
+        let busy = lease(&pool, "busy").await.unwrap();
         let timeout = Duration::from_mins(10);
         assert_eq!(pool.stop_idle(Instant::now(), timeout).await, 0);
         assert_eq!(pool.stop_idle(Instant::now() + timeout, timeout).await, 1);
@@ -407,13 +464,38 @@ mod tests {
     #[tokio::test]
     async fn one_that_ended_is_replaced_and_said_so() {
         let pool = Pool::new(1, Instant::now);
-        let first = pool.lease(&key("a"), fake).await.unwrap();
+        let first = lease(&pool, "a").await.unwrap();
         first.sandbox.stop().await;
         drop(first);
-        assert_eq!(
-            pool.lease(&key("a"), fake).await.unwrap().origin,
-            Origin::Replaced
-        );
+        let second = lease(&pool, "a").await.unwrap();
+        assert_eq!(second.lost, Some(Restart::Ended));
+        drop(second);
+        let unfit = pool.lease(&key("a"), |_| false, fake).await.unwrap();
+        assert_eq!(unfit.lost, Some(Restart::Remade));
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_told_once_and_not_after_a_stop_that_was_asked_for() {
+        let pool = Pool::new(1, Instant::now);
+        let lost = async |word| lease(&pool, word).await.unwrap().lost;
+        assert_eq!(lost("a").await, None);
+        assert_eq!(lost("b").await, None);
+        assert_eq!(lost("a").await, Some(Restart::Idle));
+        assert!(pool.stop(&key("a")).await);
+        assert_eq!(lost("a").await, None);
+        assert!(!pool.stop(&key("b")).await);
+        assert_eq!(lost("b").await, None);
+    }
+
+    #[test]
+    fn only_so_many_losses_are_remembered() {
+        let mut lost = Lost::default();
+        for number in 0..=MOST_LOST {
+            lost.remember(key(&number.to_string()), Restart::Idle);
+        }
+        assert_eq!(lost.0.len(), MOST_LOST);
+        assert_eq!(lost.take(&key("0")), None);
+        assert_eq!(lost.take(&key("1000")), Some(Restart::Idle));
     }
 
     #[tokio::test]
@@ -421,7 +503,11 @@ mod tests {
         let pool = Pool::<Fake>::new(1, Instant::now);
         for number in 0..50 {
             let fail = || async { Err(SandboxError::InvalidCommand("was never one")) };
-            assert!(pool.lease(&key(&format!("k{number}")), fail).await.is_err());
+            assert!(
+                pool.lease(&key(&format!("k{number}")), |_| true, fail)
+                    .await
+                    .is_err()
+            );
         }
         assert_eq!(pool.running(), 0);
         assert!(!pool.stop(&key("k1")).await);

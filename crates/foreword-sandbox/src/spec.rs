@@ -41,8 +41,8 @@ impl fmt::Display for SandboxKey {
 
 /// What is asked for: the sandbox of one chat. The directories exist before it is asked for.
 ///
-/// They are looked at when the sandbox starts. What changes in a directory later is seen at once; a spec that names other
-/// directories counts from the next start.
+/// What changes in a directory is seen at once. If home, outputs or uploads are other directories than those that the sandbox was
+/// started with, it is started again; other skills count from the next start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSpec {
     /// Which chat.

@@ -33,12 +33,19 @@ pub fn measure(root: &Path) -> io::Result<u64> {
         if level.directories.is_empty()
             && let Some(offset) = level.resume
         {
-            count.read_on(&here, level, Some(offset))?;
+            // Somebody may have closed it meanwhile; what is counted so far has to do.
+            let _ = count.read_on(&here, level, Some(offset));
         }
         if let Some(name) = level.directories.pop() {
-            if let Ok(child) = openat(&here, &name, DIRECTORY, Mode::empty()) {
-                levels.push(count.enter(&child)?);
-                here = child;
+            match openat(&here, &name, DIRECTORY, Mode::empty()) {
+                // One that may be read and not searched counts as itself, too.
+                Ok(child) => {
+                    if let Ok(level) = count.enter(&child) {
+                        levels.push(level);
+                        here = child;
+                    }
+                }
+                Err(_) => count.add_closed(&here, &name),
             }
             continue;
         }
@@ -47,11 +54,11 @@ pub fn measure(root: &Path) -> io::Result<u64> {
         }
         levels.pop();
         if let Some(parent) = levels.last() {
-            let above = openat(&here, "..", DIRECTORY, Mode::empty())?;
-            if identity(&fstat(&above)?) != parent.identity {
-                // It was moved while we were in it. What is counted so far has to do.
-                break;
-            }
+            let above = openat(&here, "..", DIRECTORY, Mode::empty())
+                .ok()
+                .filter(|above| fstat(above).is_ok_and(|stat| identity(&stat) == parent.identity));
+            // It was moved or closed while we were in it. What is counted so far has to do.
+            let Some(above) = above else { break };
             here = above;
         }
     }
@@ -91,6 +98,13 @@ impl Count {
         };
         self.read_on(directory, &mut level, None)?;
         Ok(level)
+    }
+
+    /// Counts a directory that cannot be opened.
+    fn add_closed(&mut self, parent: &OwnedFd, name: &CString) {
+        if let Ok(stat) = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            self.bytes = self.bytes.saturating_add(disk_bytes(&stat));
+        }
     }
 
     /// Counts the files of a directory, and stops when it holds enough names of directories.

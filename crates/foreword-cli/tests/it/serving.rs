@@ -431,3 +431,25 @@ fn the_start_warns_of_doubtful_keys_and_of_hosts_without_a_name() {
     server.wait_for_line("no admin key");
     server.wait_for_line("shorter than 16 characters");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_server_takes_all_open_files_that_it_may_have() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let lowered = Rlimit {
+        current: Some(256),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, lowered).unwrap();
+    let place = Place::new();
+    let server = place.serve(&[]);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let words: Vec<_> = line.unwrap().split_ascii_whitespace().collect();
+    assert_eq!(words[3], words[4]);
+    assert_ne!(words[3], "256");
+}

@@ -227,6 +227,11 @@ impl Server {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Its process number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Option<i32> {

@@ -224,6 +224,9 @@ fn files_are_created_changed_and_viewed() {
     }
     chat.bash(": > empty.txt");
     assert_eq!(chat.view("empty.txt"), "`empty.txt` is empty");
+    // Its size is said to be 0.
+    let processors = chat.view("/proc/cpuinfo");
+    assert!(processors.contains("processor"), "{processors}");
     expect![[r#"
         ., two levels deep, without hidden files:
                       a/
@@ -620,6 +623,23 @@ fn deleting_a_chat_ends_the_command_that_runs_in_it() {
 }
 
 #[test]
+fn a_workspace_that_another_hand_deleted_is_made_anew() {
+    let (place, server) = server();
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    chat.bash("echo kept > kept.txt");
+    fs::remove_dir_all(place.path("data/workspaces/c")).unwrap();
+    expect![[r#"
+        README.md
+        [the workspace, or a part of it, was deleted and made again before this; what ran in it was ended]"#]]
+    .assert_eq(&chat.bash("ls"));
+    assert_eq!(
+        chat.bash("echo again > again.txt; ls"),
+        "README.md\nagain.txt"
+    );
+}
+
+#[test]
 fn fault_07_two_hundred_first_calls_at_once_all_find_the_readme() {
     let (_place, server) = server();
     let url = &server.url("/mcp");
@@ -646,7 +666,35 @@ fn fault_17_the_servers_clock_decides_what_is_idle() {
     eventually("the idle sandbox is stopped", PATIENCE, || {
         (processes_with(&mark) == 0).then_some(())
     });
+    expect![[r#"
+        kept
+        [the workspace was stopped while it was not in use: background processes and what was in /tmp are gone, files are still there]"#]]
+    .assert_eq(&chat.bash("cat kept.txt"));
     assert_eq!(chat.bash("cat kept.txt"), "kept");
+}
+
+#[test]
+fn a_full_workspace_refuses_files_until_it_is_emptied() {
+    let place = Place::new();
+    place.write("foreword.toml", "sandbox.workspace_quota_bytes = 2097152\n");
+    let server = place.serve(&["--sandbox", "namespace"]);
+    let url = &server.url("/mcp");
+    let chat = Chat { url, id: "c" };
+    chat.bash("head -c 1536K /dev/zero | tee one > two");
+    let create = || {
+        let arguments = json!({ "path": "note.txt", "file_text": "a note" });
+        chat.call("create_file", arguments).to_string()
+    };
+    let refusal = eventually("it is counted", PATIENCE, || {
+        Some(create()).filter(|answer| answer.starts_with("[isError]"))
+    });
+    expect!["[isError] the workspace holds 4 MiB of the 2 MiB it may hold; delete what is not needed, then write again"]
+        .assert_eq(&refusal);
+    expect![[r#"
+        [no output]
+        [exit code 0]"#]]
+    .assert_eq(&chat.bash("rm -f one two note.txt"));
+    expect!["created `note.txt`: 1 line"].assert_eq(&create());
 }
 
 #[test]

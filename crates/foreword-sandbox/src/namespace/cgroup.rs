@@ -163,6 +163,17 @@ impl Groups {
     pub(super) fn make(&self) -> io::Result<Group> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut group = Group { paths: Vec::new() };
+        match self.make_all(number, &mut group) {
+            Ok(()) => Ok(group),
+            Err(error) => {
+                // Nobody has joined them yet, so they go at once.
+                group.try_remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn make_all(&self, number: u64, group: &mut Group) -> io::Result<()> {
         for root in &self.roots {
             let path = root.path.join(number.to_string());
             make_group(&path)?;
@@ -171,7 +182,7 @@ impl Groups {
                 self.limit(&path, root.version, *controller)?;
             }
         }
-        Ok(group)
+        Ok(())
     }
 
     fn limit(&self, path: &Path, version: Version, controller: Controller) -> io::Result<()> {
@@ -219,6 +230,13 @@ pub(super) struct Group {
 }
 
 impl Group {
+    #[cfg(test)]
+    pub(super) fn of_directory(path: PathBuf) -> Self {
+        Self {
+            paths: vec![(path, Version::Two)],
+        }
+    }
+
     /// What a process with one thread writes "0" to in order to join.
     ///
     /// In version 1 that is `tasks`, since a thread moves itself without the lock of all processes, for which `cgroup.procs` may wait ten
@@ -234,16 +252,34 @@ impl Group {
         self.paths.iter().map(open).collect()
     }
 
+    /// How many processes and threads there are, if that is counted.
+    pub(super) fn processes(&self) -> Option<u64> {
+        let count = |(path, _): &(PathBuf, Version)| {
+            let text = fs::read_to_string(path.join("pids.current")).ok()?;
+            text.trim().parse().ok()
+        };
+        self.paths.iter().find_map(count)
+    }
+
     /// How many processes the memory limit has ended.
     pub(super) fn memory_kills(&self) -> u64 {
+        let name = |version| match version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        self.count(name, "oom_kill ")
+    }
+
+    /// How many processes and threads the limit of them has refused.
+    pub(super) fn process_refusals(&self) -> u64 {
+        self.count(|_| "pids.events", "max ")
+    }
+
+    fn count(&self, name: impl Fn(Version) -> &'static str, key: &str) -> u64 {
         let count = |(path, version): &(PathBuf, Version)| {
-            let name = match version {
-                Version::One => "memory.oom_control",
-                Version::Two => "memory.events",
-            };
-            let text = fs::read_to_string(path.join(name)).ok()?;
+            let text = fs::read_to_string(path.join(name(*version))).ok()?;
             text.lines()
-                .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok())
+                .find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
         };
         self.paths.iter().filter_map(count).sum()
     }
@@ -501,6 +537,26 @@ mod tests {
         )
         .unwrap();
         assert_eq!(group.memory_kills(), 3);
+    }
+
+    #[test]
+    fn groups_whose_limit_cannot_be_set_are_removed() {
+        let config = SandboxConfig {
+            // More than the kernel can count.
+            max_processes: 1 << 40,
+            ..SandboxConfig::default()
+        };
+        let groups = Groups::open(&config);
+        if groups.enforcement(Controller::Pids).is_err() {
+            eprintln!("not tried: this user may make no control groups here");
+            return;
+        }
+        groups.make().unwrap_err();
+        for root in &groups.roots {
+            let left = fs::read_dir(&root.path).unwrap().flatten();
+            let left = left.filter(|entry| entry.path().is_dir()).count();
+            assert_eq!(left, 0, "{}", root.path.display());
+        }
     }
 
     #[test]

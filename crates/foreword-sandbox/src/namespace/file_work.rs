@@ -48,6 +48,7 @@ pub(super) async fn work(
     operation: &FileOperation,
     content: Option<&mut Content>,
 ) -> Result<Done, RunError> {
+    let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let path = path_of(operation);
     let most = if let FileOperation::Read(read) = operation {
         read.limit
@@ -69,7 +70,7 @@ pub(super) async fn work(
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
             return Err(invalid_path(&path));
         }
-        Err(_) => return Err(RunError::NotBegun),
+        Err(error) => return Err(RunError::not_sent(error)),
     }
     let (mut from, mut to) = ours.into_split();
     let exchange = async {

@@ -6,6 +6,7 @@
 mod cgroup;
 mod cure;
 mod file_work;
+mod guard;
 mod init;
 mod protocol;
 mod run;
@@ -18,7 +19,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -32,17 +33,20 @@ use self::{
     file_work::Done,
     protocol::{FileAnswer, FileOperation, Limits, Start, Tree},
     run::RunError,
-    sandbox::Sandbox,
+    sandbox::{Directories, Sandbox},
     start::{Fresh, StartError},
-    usage::UsageWatch,
+    usage::{Disk, UsageWatch},
 };
 use crate::{
     backend::Sandboxes,
     command::{Command, CommandEnd, Output, Restart},
     config::{Network, SandboxConfig},
     error::SandboxError,
-    files::{Content, FileRead, FileStat, ListDirectory, Listing, ReadFile, WriteFile, Written},
-    pool::{Lease, Origin, Pool},
+    files::{
+        Content, FileKind, FileRead, FileStat, InsteadOf, ListDirectory, Listing, ReadFile,
+        WriteFile, Written,
+    },
+    pool::{Lease, Life, Origin, Pool},
     spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, UPLOADS},
     state::{Enforcement, LimitState, SandboxesState, Unavailable},
 };
@@ -57,6 +61,8 @@ pub struct NamespaceSandboxes {
     template: Start,
     pool: Arc<Pool<Sandbox>>,
     starts: Semaphore,
+    disk: Arc<Disk>,
+    guard_period: Duration,
 }
 
 impl NamespaceSandboxes {
@@ -77,9 +83,18 @@ impl NamespaceSandboxes {
             template,
             pool: Pool::new(config.max_running, Instant::now),
             starts: Semaphore::new(STARTED_AT_ONCE),
+            disk: Arc::default(),
+            guard_period: guard::PERIOD,
         };
         sandboxes.probe()?;
         Ok(sandboxes)
+    }
+
+    /// Looks so often at what the background of a sandbox writes while no command runs, instead of every five seconds; for tests.
+    #[must_use]
+    pub fn guarding_every(mut self, period: Duration) -> Self {
+        self.guard_period = period;
+        self
     }
 
     fn probe(&self) -> Result<(), Unavailable> {
@@ -99,9 +114,15 @@ impl NamespaceSandboxes {
     }
 
     async fn lease(&self, spec: &SandboxSpec) -> Result<Lease<Sandbox>, SandboxError> {
-        let lease = self.pool.lease(&spec.key, || self.start(spec)).await?;
-        if lease.origin == Origin::Replaced {
-            lease.sandbox.owe(Restart::Ended);
+        let fits = |sandbox: &Sandbox| sandbox.directories == Directories::of(spec);
+        let lease = self.pool.lease(&spec.key, fits, || self.start(spec));
+        let lease = lease.await?;
+        if let Some(lost) = lease.lost {
+            lease.sandbox.owe(lost);
+        }
+        if lease.origin == Origin::Started && !lease.sandbox.usage.is_idle() {
+            let sandbox = Arc::downgrade(&lease.sandbox);
+            tokio::spawn(guard::watch(sandbox, self.guard_period));
         }
         Ok(lease)
     }
@@ -121,6 +142,8 @@ impl NamespaceSandboxes {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Sandbox, SandboxError> {
         let _turn = self.starts.acquire().await;
+        // Before it opens them: if they become others meanwhile, the next lease sees it.
+        let directories = Directories::of(spec);
         let start = Start {
             trees: trees(spec)?,
             ..self.template.clone()
@@ -136,18 +159,18 @@ impl NamespaceSandboxes {
         let Some((started, group)) = fresh.take() else {
             return Err(backend_error(io::Error::other("it has no process")));
         };
-        let directories = vec![spec.home.clone(), spec.outputs.clone()];
         let usage = UsageWatch::new(
-            directories,
+            vec![spec.home.clone(), spec.outputs.clone()],
             self.config.workspace_quota_bytes,
             self.config.min_free_bytes,
+            Arc::clone(&self.disk),
         );
         usage.recount();
         let owner = rustix::process::geteuid().is_root().then(|| {
             let id = self.config.host_uid;
             (rustix::fs::Uid::from_raw(id), rustix::fs::Gid::from_raw(id))
         });
-        Sandbox::new(started, group, usage, owner).map_err(backend_error)
+        Sandbox::new(started, group, directories, usage, owner).map_err(backend_error)
     }
 
     /// Decides after a failure whether to try once more, and makes room for that. Nothing has run in the cases that are tried again.
@@ -166,10 +189,27 @@ impl NamespaceSandboxes {
             }
             RunError::NotBegun if is_last => return Err(SandboxError::Stopped(spec.key.clone())),
             RunError::NoProcessLeft => Restart::NoProcessLeft,
-            RunError::NotBegun => Restart::Ended,
+            RunError::NotBegun => lease.sandbox.why_ended(),
         };
         self.pool.stop_this(&spec.key, &lease.sandbox).await;
         Ok(restart)
+    }
+
+    /// Refuses a file that makes a workspace larger which is too large already.
+    async fn check_room(
+        &self,
+        spec: &SandboxSpec,
+        path: &Path,
+        bytes: u64,
+    ) -> Result<(), SandboxError> {
+        let lease = self.lease(spec).await?;
+        let Some(usage) = lease.sandbox.usage.over_quota_now().await else {
+            return Ok(());
+        };
+        match self.stat(spec, path).await {
+            Ok(stat) if stat.kind == FileKind::File && bytes <= stat.size => Ok(()),
+            _ => Err(SandboxError::OverQuota(usage)),
+        }
     }
 
     async fn work(
@@ -182,7 +222,12 @@ impl NamespaceSandboxes {
         loop {
             let lease = self.lease_after(spec, restarted).await?;
             match file_work::work(&lease.sandbox, operation, content.as_deref_mut()).await {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    if matches!(operation, FileOperation::Write { .. }) {
+                        lease.sandbox.usage.recount();
+                    }
+                    return Ok(done);
+                }
                 Err(error) => {
                     let is_last = restarted.is_some();
                     restarted = Some(self.recover(spec, lease, error, is_last).await?);
@@ -252,6 +297,9 @@ impl Sandboxes for NamespaceSandboxes {
             Content::Bytes(bytes) => bytes.len() as u64,
             Content::File(file) => file.metadata().map_err(backend_error)?.len(),
         };
+        if instead_of == InsteadOf::File {
+            self.check_room(spec, &path, bytes).await?;
+        }
         let operation = FileOperation::Write {
             path,
             instead_of,

@@ -24,12 +24,14 @@ use tokio::{
 use super::{
     protocol::Request,
     sandbox::{Answer, Expected, Sandbox},
+    usage::UsageWatch,
 };
 use crate::{
     command::{BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output},
     error::SandboxError,
     pool::Life,
     spec::HOME,
+    state::Usage,
 };
 
 /// The longest that one argument of a program may be, with some room.
@@ -50,6 +52,19 @@ pub(super) enum RunError {
     /// The sandbox ended meanwhile, and not by its memory limit.
     Ended,
     Failed(SandboxError),
+}
+
+impl RunError {
+    /// What it means that a request could not be sent. If init is not gone, the server lacks something, such as descriptors, and the
+    /// sandbox is well.
+    pub(super) fn not_sent(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected => Self::NotBegun,
+            _ => error.into(),
+        }
+    }
 }
 
 impl From<io::Error> for RunError {
@@ -101,8 +116,9 @@ pub(super) async fn run(
     output: &mut dyn Output,
 ) -> Result<CommandEnd, RunError> {
     let started = Instant::now();
+    let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let memory_kills = sandbox.memory_kills();
-    let over_quota = sandbox.usage.over_quota();
+    let refusals = sandbox.process_refusals();
     let (reading, writing) = make_pipe(sandbox)?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
@@ -112,13 +128,10 @@ pub(super) async fn run(
         environment: environment(command),
     };
     job.started = true;
-    if sandbox
+    sandbox
         .send(&request, &[writing.as_fd(), script.file.as_fd()])
         .await
-        .is_err()
-    {
-        return Err(RunError::NotBegun);
-    }
+        .map_err(RunError::not_sent)?;
     drop((writing, script));
     let mut pipe = Pipe {
         reading: Some(reading),
@@ -128,7 +141,6 @@ pub(super) async fn run(
         .supervise(&mut pipe, output, started + limit, limit)
         .await;
     job.started = false;
-    let memory_limit_hit = sandbox.memory_kills() > memory_kills;
     let status = match answer {
         Some(Answer::Ended(status)) => Some(status),
         Some(Answer::NotStarted) => return Err(RunError::NoProcessLeft),
@@ -136,7 +148,7 @@ pub(super) async fn run(
         Some(Answer::Stuck) | None if why.is_some() => None,
         Some(Answer::Stuck) | None => {
             pipe.take_rest(output);
-            why = memory_limit_hit.then_some(Ending::MemoryLimit);
+            why = (sandbox.memory_kills() > memory_kills).then_some(Ending::MemoryLimit);
             if why.is_none() {
                 return Err(RunError::Ended);
             }
@@ -144,7 +156,6 @@ pub(super) async fn run(
         }
     };
     let background_output = pipe.finish(output, sandbox, status.is_some()).await;
-    sandbox.usage.recount();
     let ending = match (why, status) {
         (Some(why), _) => why,
         (None, Some(status)) => ending(status),
@@ -153,14 +164,29 @@ pub(super) async fn run(
     if status.is_none() {
         sandbox.stop().await;
     }
+    let over_quota = over_quota_after(ending, &sandbox.usage).await;
     Ok(CommandEnd {
         ending,
-        memory_limit_hit,
+        memory_limit_hit: sandbox.memory_killed(memory_kills),
+        process_limit_hit: sandbox.process_refusals() > refusals,
         background_output,
         over_quota,
         restarted: None,
         duration: started.elapsed(),
     })
+}
+
+/// What is to be said of the quota at a command's end.
+async fn over_quota_after(ending: Ending, usage: &Arc<UsageWatch>) -> Option<Usage> {
+    let over = if matches!(ending, Ending::Quota(_)) {
+        None
+    } else {
+        usage.over_quota_now().await
+    };
+    if over.is_none() {
+        usage.recount();
+    }
+    over
 }
 
 /// A command that runs. Dropped before its end, it is killed.
@@ -372,5 +398,30 @@ fn ending(status: i32) -> Ending {
     match status & 0x7f {
         0 => Ending::Exited(status.to_be_bytes()[2]),
         signal => Ending::Killed { signal },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_given_up_only_if_its_init_is_gone() {
+        let is_given_up =
+            |errno: Errno| matches!(RunError::not_sent(errno.into()), RunError::NotBegun);
+        for gone in [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN] {
+            assert!(is_given_up(gone), "{gone}");
+        }
+        for lacking in [
+            Errno::TOOMANYREFS,
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOBUFS,
+            Errno::NOMEM,
+        ] {
+            assert!(!is_given_up(lacking), "{lacking}");
+        }
     }
 }

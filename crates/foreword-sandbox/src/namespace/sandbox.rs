@@ -2,11 +2,15 @@
 
 use std::{
     collections::HashMap,
-    io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    fs, io,
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -26,12 +30,13 @@ use tokio::{
 
 use super::{
     cgroup::Group,
+    guard::Work,
     protocol::{Reply, Request, receive, send},
     start::Started,
     sys,
     usage::UsageWatch,
 };
-use crate::{command::Restart, pool::Life};
+use crate::{command::Restart, pool::Life, spec::SandboxSpec};
 
 /// How long init gets to end by itself once its socket is closed; it takes a millisecond.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
@@ -41,14 +46,34 @@ pub(super) struct Sandbox {
     link: Arc<Link>,
     reader: AbortHandle,
     runtime: Handle,
-    remains: Arc<Remains>,
+    remains: Clearing,
     next_id: AtomicU32,
     /// Why it took the place of another, until somebody who can tell the model was told.
     untold: Mutex<Option<Restart>>,
+    told_memory_kills: AtomicU64,
+    /// What it is doing for the server.
+    pub(super) work: Work,
+    /// What it was started with.
+    pub(super) directories: Directories,
     /// What its workspace holds.
     pub(super) usage: Arc<UsageWatch>,
     /// Who it is outside, if that is another than the server.
     pub(super) owner: Option<(Uid, Gid)>,
+}
+
+/// Which directories a workspace is made of. Deleted and made again under the same name, they are others: what is mounted is
+/// the deleted ones, in which nothing can be made any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Directories([Option<(u64, u64)>; 3]);
+
+impl Directories {
+    pub(super) fn of(spec: &SandboxSpec) -> Self {
+        let identity = |path: &Path| {
+            let metadata = fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        Self([&spec.home, &spec.outputs, &spec.uploads].map(|path| identity(path)))
+    }
 }
 
 /// The socket, and who waits for an answer.
@@ -76,13 +101,44 @@ struct Remains {
     cleared: tokio::sync::Mutex<bool>,
 }
 
+/// Clears away what remains, when it is dropped or before.
+struct Clearing {
+    remains: Arc<Remains>,
+    runtime: Handle,
+}
+
+impl std::ops::Deref for Clearing {
+    type Target = Remains;
+
+    fn deref(&self) -> &Remains {
+        &self.remains
+    }
+}
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        let remains = Arc::clone(&self.remains);
+        self.runtime.spawn(async move { remains.clear().await });
+    }
+}
+
 impl Sandbox {
     pub(super) fn new(
         started: Started,
         group: Group,
+        directories: Directories,
         usage: Arc<UsageWatch>,
         owner: Option<(Uid, Gid)>,
     ) -> io::Result<Self> {
+        // First, so that what cannot become a sandbox is cleared away too.
+        let remains = Clearing {
+            remains: Arc::new(Remains {
+                pidfd: started.pidfd,
+                group,
+                cleared: tokio::sync::Mutex::new(false),
+            }),
+            runtime: Handle::current(),
+        };
         rustix::io::ioctl_fionbio(&started.socket, true)?;
         let link = Arc::new(Link {
             socket: sys::watch(started.socket, Interest::READABLE | Interest::WRITABLE)?,
@@ -90,18 +146,16 @@ impl Sandbox {
             dead: AtomicBool::new(false),
         });
         let reader = tokio::spawn(Arc::clone(&link).read()).abort_handle();
-        let remains = Remains {
-            pidfd: started.pidfd,
-            group,
-            cleared: tokio::sync::Mutex::new(false),
-        };
         Ok(Self {
             link,
             reader,
             runtime: Handle::current(),
-            remains: Arc::new(remains),
+            remains,
             next_id: AtomicU32::new(0),
             untold: Mutex::new(None),
+            told_memory_kills: AtomicU64::new(0),
+            work: Work::default(),
+            directories,
             usage,
             owner,
         })
@@ -153,6 +207,12 @@ impl Sandbox {
         self.untold().take()
     }
 
+    /// Ends it, for which the next one says this reason.
+    pub(super) async fn end_for(&self, restart: Restart) {
+        *self.untold() = Some(restart);
+        self.stop().await;
+    }
+
     fn untold(&self) -> MutexGuard<'_, Option<Restart>> {
         self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,6 +220,27 @@ impl Sandbox {
     /// How many processes the memory limit has ended so far.
     pub(super) fn memory_kills(&self) -> u64 {
         self.remains.group.memory_kills()
+    }
+
+    /// Whether the memory limit ended a process since there were `before`, or since this was last asked: one that ended while no
+    /// command ran is told by the next.
+    pub(super) fn memory_killed(&self, before: u64) -> bool {
+        let now = self.memory_kills();
+        let told = self.told_memory_kills.fetch_max(now, Ordering::Relaxed);
+        now > before.min(told)
+    }
+
+    /// How many processes the limit of processes has refused so far, if a group keeps it.
+    pub(super) fn process_refusals(&self) -> u64 {
+        self.remains.group.process_refusals()
+    }
+
+    /// Whether there are processes besides init, if that can be seen.
+    pub(super) fn has_background(&self) -> Option<bool> {
+        match self.remains.group.processes() {
+            Some(count) => Some(count > 1),
+            None => self.remains.has_children(),
+        }
     }
 
     fn close(&self) {
@@ -175,6 +256,18 @@ impl Life for Sandbox {
         !self.link.dead.load(Ordering::SeqCst)
     }
 
+    fn why_ended(&self) -> Restart {
+        self.take_owed().unwrap_or(Restart::Ended)
+    }
+
+    fn would_lose(&self) -> Option<Restart> {
+        if !self.is_alive() {
+            return Some(self.why_ended());
+        }
+        let idle = || (self.has_background() == Some(true)).then_some(Restart::Idle);
+        self.take_owed().or_else(idle)
+    }
+
     async fn stop(&self) {
         self.close();
         self.remains.clear().await;
@@ -184,8 +277,6 @@ impl Life for Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.close();
-        let remains = Arc::clone(&self.remains);
-        self.runtime.spawn(async move { remains.clear().await });
     }
 }
 
@@ -265,6 +356,16 @@ impl Remains {
         *cleared = true;
     }
 
+    /// Whether init has a child, if that can be seen: what loses its parent becomes a child of init.
+    fn has_children(&self) -> Option<bool> {
+        let descriptor = self.pidfd.as_raw_fd();
+        let about = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+        let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+        let pid: u32 = pid.trim().parse().ok()?;
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+        Some(!children.trim().is_empty())
+    }
+
     async fn ended(&self) {
         let reap = || {
             waitid(
@@ -286,5 +387,42 @@ impl Remains {
                 Err(_) => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, pidfd_open, waitpid};
+
+    use super::{super::usage::Disk, *};
+
+    #[tokio::test]
+    async fn what_cannot_become_a_sandbox_is_cleared_away() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("group");
+        fs::create_dir(&directory).unwrap();
+        #[expect(
+            clippy::zombie_processes,
+            reason = "that it is reaped is what is tried"
+        )]
+        let process = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&process);
+        let started = Started {
+            // The runtime cannot watch a regular file.
+            socket: tempfile::tempfile().unwrap().into(),
+            pidfd: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+        };
+        let group = Group::of_directory(directory.clone());
+        let usage = UsageWatch::new(Vec::new(), 0, 0, Arc::new(Disk::default()));
+        let nothing = Directories([None; 3]);
+        assert!(Sandbox::new(started, group, nothing, usage, None).is_err());
+        while directory.exists() {
+            tokio::task::yield_now().await;
+        }
+        let reaped: rustix::io::Result<Option<(Pid, WaitStatus)>> =
+            waitpid(Some(pid), WaitOptions::NOHANG);
+        assert_eq!(reaped.unwrap_err(), rustix::io::Errno::CHILD);
     }
 }

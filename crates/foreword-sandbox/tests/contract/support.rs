@@ -25,7 +25,7 @@ impl Backend {
     pub(crate) fn namespace() -> Self {
         Self {
             open: |config| match NamespaceSandboxes::open(config) {
-                Ok(sandboxes) => Arc::new(sandboxes),
+                Ok(sandboxes) => Arc::new(sandboxes.guarding_every(Duration::from_millis(200))),
                 Err(unavailable) => panic!("{unavailable}"),
             },
         }
@@ -51,6 +51,15 @@ impl Backend {
             sandboxes,
             directory: tempfile::tempdir().unwrap(),
             config,
+        }
+    }
+
+    /// The same on a disk of which each sees how much is free, and that no other program of the machine writes to.
+    pub(crate) fn open_on_quiet_disk(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+        let place = self.open_with(change);
+        match tempfile::tempdir_in("/dev/shm") {
+            Ok(directory) => Place { directory, ..place },
+            Err(_) => place,
         }
     }
 }
@@ -207,6 +216,9 @@ impl Ran {
         }
         if end.memory_limit_hit {
             summary.push_str(" memory");
+        }
+        if end.process_limit_hit {
+            summary.push_str(" processes");
         }
         if let Some(restart) = end.restarted {
             summary = format!("{summary} restarted {restart:?}");

@@ -31,9 +31,14 @@ hosts: files dns
 ";
 
 /// Shown from the host: settings of programs, certificates, fonts. None of them holds a secret.
-const SHOWN: [&str; 16] = [
+const SHOWN: [&str; 20] = [
     "alternatives",
     "ca-certificates",
+    // Its program reads all that is there and fails without any; beside these there may be keys.
+    "chromium.d/README",
+    "chromium.d/default-flags",
+    "chromium.d/dev-shm",
+    "chromium.d/extensions",
     "crypto-policies",
     "fonts",
     "ld.so.cache",

@@ -30,6 +30,8 @@ use crate::{
 
 /// The most entries of a listing.
 const MOST_ENTRIES: u32 = 10_000;
+/// The most that is read of a file whose size is not known.
+const MOST_UNSIZED_BYTES: u64 = 16 << 20;
 /// The most names of the nearest parent.
 const MOST_NAMES: usize = 200;
 
@@ -38,11 +40,14 @@ pub(super) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
     let mut channel = UnixStream::from(channel);
     let done = super::command::enter_home().and_then(|()| match operation {
         FileOperation::Read(read) => match open(&read) {
-            Ok((stat, file, bytes)) => {
+            Ok((stat, content, bytes)) => {
                 answer(&mut channel, &Ok(FileAnswer::Read { stat, bytes }))?;
-                file.map_or(Ok(()), |file| {
-                    io::copy(&mut file.take(bytes), &mut channel).map(|_| ())
-                })
+                match content {
+                    Content::File(file) => {
+                        io::copy(&mut file.take(bytes), &mut channel).map(|_| ())
+                    }
+                    Content::Bytes(bytes) => channel.write_all(&bytes),
+                }
             }
             Err(error) => answer(&mut channel, &Err(explain(&read.path, &error))),
         },
@@ -93,19 +98,33 @@ fn answer(channel: &mut UnixStream, reply: &FileReply) -> io::Result<()> {
     channel.write_all(&bytes)
 }
 
+/// What is to be read.
+enum Content {
+    File(File),
+    /// Read already, since its size is not known before: that of most files in `/proc` is said to be 0.
+    Bytes(Vec<u8>),
+}
+
 /// Opens what is to be read, at the right place; of a directory there is nothing to read.
-fn open(read: &ReadFile) -> io::Result<(FileStat, Option<File>, u64)> {
+fn open(read: &ReadFile) -> io::Result<(FileStat, Content, u64)> {
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(&read.path)?;
     let stat = stat(&file.metadata()?);
     match stat.kind {
-        FileKind::Directory => Ok((stat, None, 0)),
+        FileKind::Directory => Ok((stat, Content::Bytes(Vec::new()), 0)),
         FileKind::File => {
             file.seek(SeekFrom::Start(read.offset))?;
+            if stat.size == 0 {
+                let mut bytes = Vec::new();
+                let most = read.limit.min(MOST_UNSIZED_BYTES);
+                file.take(most).read_to_end(&mut bytes)?;
+                let count = bytes.len() as u64;
+                return Ok((stat, Content::Bytes(bytes), count));
+            }
             let bytes = stat.size.saturating_sub(read.offset).min(read.limit);
-            Ok((stat, Some(file), bytes))
+            Ok((stat, Content::File(file), bytes))
         }
         FileKind::Link | FileKind::Special => Err(not_a_file()),
     }

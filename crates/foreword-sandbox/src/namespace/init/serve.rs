@@ -17,7 +17,7 @@ use rustix::{
     io::Errno,
     net::{RecvFlags, SendFlags},
     pipe::{SpliceFlags, splice},
-    process::{Pid, Signal, WaitOptions, kill_process, wait},
+    process::{Pid, Resource, Signal, WaitOptions, getrlimit, kill_process, wait},
 };
 
 use super::{
@@ -30,7 +30,8 @@ use super::{
     kill::kill_tree,
 };
 
-/// The most pipes that are drained for background processes; one more closes the oldest, whose writer is then told by a signal.
+/// The most pipes that are drained for background processes, and never more than half of the descriptors that init may have, or none
+/// would be left for commands; one more closes the oldest, whose writer is then told by a signal.
 const MOST_DRAINS: usize = 256;
 /// What is taken from a pipe at a time, and how long it rests afterwards: some 200 MB a second, so a flood in the background does not take
 /// the processor.
@@ -45,6 +46,7 @@ pub(super) struct Init<'socket> {
     child_signals: OwnedFd,
     jobs: HashMap<Pid, Work>,
     drains: VecDeque<OwnedFd>,
+    most_drains: usize,
     rest_until: Option<Instant>,
     nowhere: File,
     unsent: VecDeque<Reply>,
@@ -67,6 +69,7 @@ impl<'socket> Init<'socket> {
             child_signals: sys::child_signals()?,
             jobs: HashMap::new(),
             drains: VecDeque::new(),
+            most_drains: most_drains(),
             rest_until: None,
             nowhere: File::options().write(true).open("/dev/null")?,
             unsent: VecDeque::from([Reply::Ready]),
@@ -142,32 +145,34 @@ impl<'socket> Init<'socket> {
                 sourced,
                 environment,
             } => {
-                if let (Some(output), Some(script)) = (descriptors.next(), descriptors.next()) {
-                    let job = Job {
-                        output,
-                        script,
-                        sourced,
-                        environment,
-                    };
-                    self.start(
-                        Work {
-                            id,
-                            is_command: true,
-                        },
-                        || command::run(job),
-                    );
-                }
+                let (Some(output), Some(script)) = (descriptors.next(), descriptors.next()) else {
+                    return self.refuse(id);
+                };
+                let job = Job {
+                    output,
+                    script,
+                    sourced,
+                    environment,
+                };
+                self.start(
+                    Work {
+                        id,
+                        is_command: true,
+                    },
+                    || command::run(job),
+                );
             }
             Request::File { id, operation } => {
-                if let Some(channel) = descriptors.next() {
-                    self.start(
-                        Work {
-                            id,
-                            is_command: false,
-                        },
-                        || files::work(operation, channel),
-                    );
-                }
+                let Some(channel) = descriptors.next() else {
+                    return self.refuse(id);
+                };
+                self.start(
+                    Work {
+                        id,
+                        is_command: false,
+                    },
+                    || files::work(operation, channel),
+                );
             }
             Request::Kill { id } => self.kill(id),
             Request::Drain => self.drains.extend(descriptors.next().filter(|drain| {
@@ -176,9 +181,15 @@ impl<'socket> Init<'socket> {
                 matches!(flags, Ok(Ok(())))
             })),
         }
-        while self.drains.len() > MOST_DRAINS {
+        while self.drains.len() > self.most_drains {
             self.drains.pop_front();
         }
+    }
+
+    /// Answers a request whose descriptors did not arrive, as happens when this process has too many.
+    fn refuse(&mut self, id: u32) {
+        let errno = Errno::MFILE.raw_os_error();
+        self.unsent.push_back(Reply::NotStarted { id, errno });
     }
 
     fn start(&mut self, work: Work, child: impl FnOnce() -> i32) {
@@ -263,6 +274,12 @@ impl<'socket> Init<'socket> {
             };
         }
     }
+}
+
+fn most_drains() -> usize {
+    let half = getrlimit(Resource::Nofile).current.map(|most| most / 2);
+    half.and_then(|half| usize::try_from(half).ok())
+        .map_or(MOST_DRAINS, |half| half.min(MOST_DRAINS))
 }
 
 /// What poll found.

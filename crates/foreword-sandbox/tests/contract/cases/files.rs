@@ -18,6 +18,7 @@ use crate::support::{Backend, Chat};
 
 super::cases! {
     a_file_is_read_whole_or_in_part
+    a_file_that_does_not_know_its_size_is_read
     a_file_is_created_with_its_parents
     replacing_keeps_the_mode_and_follows_links
     a_file_that_may_not_be_written_is_not_replaced
@@ -128,6 +129,20 @@ async fn a_file_is_read_whole_or_in_part(backend: Backend) {
         .await
         .unwrap();
     assert_eq!((stat.kind, stat.size), (FileKind::File, 10));
+}
+
+async fn a_file_that_does_not_know_its_size_is_read(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    let whole = read(&chat, "/proc/cpuinfo").await.unwrap();
+    assert_eq!(whole.stat.size, 0);
+    assert!(whole.bytes.starts_with(b"processor"), "{whole:?}");
+    let part = read_part(&chat, "/proc/cpuinfo", 4, 5).await.unwrap();
+    assert_eq!(part.bytes, "essor");
+    assert_eq!(
+        read_part(&chat, "/proc/cpuinfo", 0, 0).await.unwrap().bytes,
+        ""
+    );
 }
 
 async fn a_file_is_created_with_its_parents(backend: Backend) {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use foreword_sandbox::{SandboxError, remove_tree};
+use foreword_sandbox::{Restart, SandboxError, remove_tree};
 
 use crate::{
     server,
@@ -25,6 +25,8 @@ super::cases! {
     nothing_is_left_after_many_starts
     what_a_sandbox_left_can_be_deleted
     a_workspace_that_is_not_there_is_an_error
+    an_idle_stop_that_cost_background_processes_is_told_by_the_next_command
+    a_workspace_that_was_deleted_and_made_again_is_used
 }
 
 async fn fifty_first_calls_start_one_sandbox(backend: Backend) {
@@ -157,7 +159,7 @@ async fn nothing_is_left_when_the_server_is_killed(_backend: Backend) {
 }
 
 /// How many processes of this machine have `mark` in their command.
-fn processes_with(mark: &str) -> usize {
+pub(super) fn processes_with(mark: &str) -> usize {
     let commands = fs::read_dir("/proc")
         .unwrap()
         .flatten()
@@ -271,4 +273,60 @@ async fn a_workspace_that_is_not_there_is_an_error(backend: Backend) {
         "{text}"
     );
     assert_eq!(place.sandboxes.state().running, 0);
+}
+
+async fn an_idle_stop_that_cost_background_processes_is_told_by_the_next_command(backend: Backend) {
+    let place = backend.open_with(|config| config.max_running = 1);
+    let (with, without) = (place.chat("with"), place.chat("without"));
+    with.text("sleep 9999 > /dev/null 2>&1 &").await;
+    let stop_idle = async || {
+        let later = Instant::now() + place.config.idle_timeout();
+        assert_eq!(place.sandboxes.stop_idle(later).await, 1);
+    };
+    stop_idle().await;
+    // Work on files cannot say it, so it stays to be said.
+    assert!(with.sandboxes.open(&with.spec).await.unwrap());
+    stop_idle().await;
+    assert_eq!(
+        with.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n" restarted Idle"#
+    );
+    assert_eq!(
+        with.run("sleep 9999 > /dev/null 2>&1 &")
+            .await
+            .end
+            .restarted,
+        None
+    );
+    // Pushed out.
+    assert_eq!(without.run("true").await.end.restarted, None);
+    assert_eq!(with.run("true").await.end.restarted, Some(Restart::Idle));
+    // Nothing was lost.
+    assert_eq!(without.run("true").await.end.restarted, None);
+    // It was asked for.
+    without.text("sleep 9999 > /dev/null 2>&1 &").await;
+    assert!(place.sandboxes.stop(&without.spec.key).await);
+    assert_eq!(without.run("true").await.end.restarted, None);
+}
+
+async fn a_workspace_that_was_deleted_and_made_again_is_used(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    let root = chat.spec.home.parent().unwrap();
+    chat.text("touch old").await;
+    // One is deleted; of another only a part is replaced.
+    for replaced in ["", "outputs", "uploads"] {
+        remove_tree(&root.join(replaced)).unwrap();
+        let chat = place.chat("a");
+        let script = "ls; echo new > file; cp file /mnt/user-data/outputs; ls /mnt/user-data/uploads; rm file";
+        let ran = chat.run(script).await;
+        assert_eq!(
+            ran.summary(),
+            r#"Exited(0) "" restarted Remade"#,
+            "{replaced}"
+        );
+        let output = fs::read_to_string(chat.spec.outputs.join("file"));
+        assert_eq!(output.unwrap(), "new\n", "{replaced}");
+        assert_eq!(chat.run("true").await.summary(), r#"Exited(0) """#);
+    }
 }

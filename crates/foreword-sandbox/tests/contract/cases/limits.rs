@@ -2,8 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
-use foreword_sandbox::{Ending, Restart};
+use foreword_sandbox::{Content, Ending, InsteadOf, Restart, WriteFile};
 
+use super::life::processes_with;
 use crate::support::{Backend, Chat, wait_until};
 
 super::cases! {
@@ -11,14 +12,22 @@ super::cases! {
     a_fork_bomb_is_contained_and_ended
     a_background_that_holds_every_process_is_ended_for_the_next_command
     a_restart_for_work_on_files_is_told_by_the_next_command
+    a_process_that_could_not_be_made_is_told
+    a_background_ended_by_the_memory_limit_is_told_by_the_next_command
     shared_memory_of_system_v_is_limited
     a_memory_bomb_is_ended_and_said
     a_full_tmp_is_no_space_left
     a_large_tmp_does_not_take_all_memory
     open_files_are_limited
+    many_open_outputs_leave_descriptors_for_commands
     the_processor_is_shared
     a_workspace_over_its_quota_is_ended_and_may_be_emptied
+    directories_that_are_closed_do_not_end_the_count
+    over_the_quota_files_are_refused_unless_they_make_it_smaller
+    a_background_that_writes_too_much_is_ended_and_told
     a_disk_that_gets_too_full_ends_the_command
+    a_disk_filled_by_deleted_files_ends_the_command
+    a_background_that_fills_the_disk_is_ended_and_told
     a_single_file_cannot_be_larger_than_the_quota
     a_time_limit_of_the_caller_is_capped
     what_the_whole_host_shares_is_not_taken
@@ -118,6 +127,54 @@ while True:
     wait_until("all processes are taken", || chat.home("full").exists()).await;
 }
 
+async fn a_process_that_could_not_be_made_is_told(backend: Backend) {
+    let place = backend.open_with(|config| config.max_processes = 32);
+    let chat = place.chat("a");
+    let script = "python3 -c 'import os, time
+try:
+  while True:
+    if os.fork() == 0: time.sleep(9999)
+except OSError: pass' > /dev/null 2>&1";
+    let ran = chat.run(script).await;
+    let told = if place.has_group_for("max_processes") {
+        " processes"
+    } else {
+        ""
+    };
+    assert_eq!(ran.summary(), format!(r#"Exited(0) ""{told}"#));
+    // What the note names helps; bash tries again while those that it killed are still there.
+    let text = chat
+        .text("kill -9 -1; { echo fine | cat; } 2> /dev/null")
+        .await;
+    assert_eq!(text, "fine\n");
+    chat.wait_for_count("python3", ..1).await;
+    assert_eq!(chat.run("true").await.summary(), "Exited(0) \"\"");
+}
+
+async fn a_background_ended_by_the_memory_limit_is_told_by_the_next_command(backend: Backend) {
+    let place = backend.open();
+    if !place.has_group_for("memory_bytes") {
+        // Without a group a process is refused memory, and not ended.
+        return;
+    }
+    let chat = place.chat("a");
+    let eat = "python3 -c 'import os, time
+while not os.path.exists(\"go\"): time.sleep(0.01)
+b = []
+while True: b.append(bytearray(1 << 20))'; touch ended";
+    chat.text(&format!("{{ {eat}; }} > /dev/null 2>&1 &")).await;
+    std::fs::write(chat.home("go"), "").unwrap();
+    wait_until("it was ended", || chat.home("ended").exists()).await;
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n" memory"#
+    );
+    assert_eq!(
+        chat.run("echo fine").await.summary(),
+        r#"Exited(0) "fine\n""#
+    );
+}
+
 /// It stays when the process that made it has ended, so it could else take the room of all later commands.
 async fn shared_memory_of_system_v_is_limited(backend: Backend) {
     let place = backend.open();
@@ -199,6 +256,19 @@ async fn open_files_are_limited(backend: Backend) {
     assert_eq!(text, "100\n100\nrefused\n0\n");
 }
 
+async fn many_open_outputs_leave_descriptors_for_commands(backend: Backend) {
+    let place = backend.open_with(|config| config.max_open_files = 64);
+    let chat = place.chat("a");
+    for number in 0..80 {
+        let ran = chat.run_for("sleep 9999 &", Duration::from_secs(20)).await;
+        assert_eq!(ran.summary(), r#"Exited(0) "" background"#, "{number}");
+    }
+    chat.sandboxes
+        .stat(&chat.spec, Path::new("."))
+        .await
+        .unwrap();
+}
+
 async fn the_processor_is_shared(backend: Backend) {
     let place = backend.open_with(|config| config.cpu_percent = 50);
     if !place.has_group_for("cpu_percent") {
@@ -240,13 +310,90 @@ async fn a_workspace_over_its_quota_is_ended_and_may_be_emptied(backend: Backend
         "{usage:?}"
     );
     wait_until_counted(&chat, true).await;
+    // Writing on is noticed before a second is over.
+    let ran = chat.run("head -c 8M /dev/zero > more; sleep 0.9").await;
+    assert!(
+        matches!(ran.end.ending, Ending::Quota(_)),
+        "{}",
+        ran.summary()
+    );
+    assert_eq!(ran.end.over_quota, None);
     // What is too large already may be made smaller, however long that takes.
     let ran = chat.run("sleep 2.5; rm file-*; echo emptied").await;
     assert_eq!(
         (ran.end.ending, ran.text().as_str()),
         (Ending::Exited(0), "emptied\n")
     );
-    wait_until_counted(&chat, false).await;
+    // What it deleted is not asked for.
+    assert_eq!(ran.end.over_quota, None);
+}
+
+async fn directories_that_are_closed_do_not_end_the_count(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 1 << 20);
+    let chat = place.chat("a");
+    let script = "mkdir a b; touch a/in b/in; chmod 400 a; chmod 0 b; head -c 768K /dev/zero | tee one > two";
+    chat.text(script).await;
+    wait_until_counted(&chat, true).await;
+}
+
+async fn over_the_quota_files_are_refused_unless_they_make_it_smaller(backend: Backend) {
+    let place = backend.open_with(|config| config.workspace_quota_bytes = 2 << 20);
+    let chat = place.chat("a");
+    chat.run("head -c 1M /dev/zero | tee one > two; head -c 1M /dev/zero > three")
+        .await;
+    wait_until_counted(&chat, true).await;
+    let write = async |path: &str, instead_of, bytes: usize| {
+        let write = WriteFile {
+            path: path.into(),
+            instead_of,
+            mode: None,
+            content: Content::Bytes(vec![1; bytes].into()),
+        };
+        chat.sandboxes
+            .write_file(&chat.spec, write)
+            .await
+            .map_err(|error| error.to_string())
+    };
+    let refusal = "the workspace holds 4 MiB of the 2 MiB it may hold; delete what is not needed, then write again";
+    let refused = Err(refusal.to_owned());
+    assert_eq!(write("new", InsteadOf::File, 1).await.map(drop), refused);
+    assert_eq!(
+        write("one", InsteadOf::File, 2 << 20).await.map(drop),
+        refused
+    );
+    assert!(write("one", InsteadOf::File, 1 << 19).await.is_ok());
+    assert!(write("README.md", InsteadOf::Anything, 10).await.is_ok());
+    chat.text("rm two").await;
+    assert!(write("new", InsteadOf::File, 1).await.is_ok());
+    // What is written like this is counted too.
+    assert!(write("new", InsteadOf::File, 1 << 20).await.is_ok());
+    wait_until_counted(&chat, true).await;
+}
+
+async fn a_background_that_writes_too_much_is_ended_and_told(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.workspace_quota_bytes = 32 << 20);
+    let chat = place.chat("a");
+    let mark = leave_writer(&chat, "> file-$i").await;
+    // It is seen from outside: a command would look as well.
+    wait_until("it is ended", || processes_with(&mark) == 0).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(
+        ran.summary(),
+        r#"Exited(0) "fine\n" restarted WroteTooMuch"#
+    );
+    assert_eq!(chat.run("true").await.end.restarted, None);
+}
+
+/// Leaves a background process that waits until this command has ended and then writes 20 MiB ten times, and gives its mark.
+async fn leave_writer(chat: &Chat, to: &str) -> String {
+    let mark = format!("31339.{}", std::process::id());
+    let script = format!(
+        "sleep {mark} > /dev/null 2>&1 & {{ until [ -e go ]; do sleep 0.02; done; exec 9> deleted; rm deleted; \
+         for i in $(seq 10); do head -c 20M /dev/zero {to}; sleep 0.2; done; }} > /dev/null 2>&1 &"
+    );
+    chat.text(&script).await;
+    std::fs::write(chat.home("go"), "").unwrap();
+    mark
 }
 
 /// Waits until a command is told, or no longer told, that the workspace is over its quota.
@@ -260,7 +407,7 @@ async fn wait_until_counted(chat: &crate::support::Chat, over: bool) {
 }
 
 async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
-    let place = backend.open_with(|config| config.min_free_bytes = u64::MAX);
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
     let chat = place.chat("a");
     // Whoever does not write is not to blame.
     assert_eq!(chat.text("sleep 2.5; echo fine").await, "fine\n");
@@ -281,6 +428,28 @@ async fn a_disk_that_gets_too_full_ends_the_command(backend: Backend) {
         "{}",
         ran.summary()
     );
+}
+
+async fn a_disk_filled_by_deleted_files_ends_the_command(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
+    let chat = place.chat("a");
+    let fill = "exec 9> x; rm x; for i in $(seq 10); do head -c 20M /dev/zero >&9; sleep 0.4; done; sleep 9999";
+    let ran = chat.run_for(fill, Duration::from_mins(1)).await;
+    assert!(
+        matches!(ran.end.ending, Ending::DiskFull { .. }),
+        "{}",
+        ran.summary()
+    );
+}
+
+async fn a_background_that_fills_the_disk_is_ended_and_told(backend: Backend) {
+    let place = backend.open_on_quiet_disk(|config| config.min_free_bytes = u64::MAX);
+    let chat = place.chat("a");
+    let mark = leave_writer(&chat, ">&9").await;
+    wait_until("it is ended", || processes_with(&mark) == 0).await;
+    let ran = chat.run("echo fine").await;
+    assert_eq!(ran.summary(), r#"Exited(0) "fine\n" restarted FilledDisk"#);
+    assert_eq!(chat.run("true").await.end.restarted, None);
 }
 
 async fn a_single_file_cannot_be_larger_than_the_quota(backend: Backend) {

@@ -1,6 +1,6 @@
 //! What a sandbox sees, and what it does not.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use crate::support::Backend;
 
@@ -10,6 +10,7 @@ super::cases! {
     the_files_of_the_host_belong_to_nobody
     files_made_inside_never_belong_to_root
     the_usual_tools_work
+    settings_of_chromium_are_shown_and_keys_are_not
     names_of_the_host_are_not_told
     terminals_can_be_made
     a_root_file_system_of_ones_choice_is_used
@@ -98,6 +99,29 @@ async fn files_made_inside_never_belong_to_root(backend: Backend) {
         let found = fs::metadata(&path).unwrap();
         assert!(found.uid() != 0 && found.gid() != 0, "{}", path.display());
     }
+}
+
+async fn settings_of_chromium_are_shown_and_keys_are_not(backend: Backend) {
+    if !Path::new("/etc/chromium.d/README").exists() {
+        eprintln!("not tried: this machine has no chromium");
+        return;
+    }
+    let place = backend.open();
+    let chat = place.chat("a");
+    let shown = chat.text("ls /etc/chromium.d").await;
+    assert!(
+        shown.contains("README") && !shown.contains("apikeys"),
+        "{shown}"
+    );
+    let ran = chat
+        .run("! [ -x /usr/bin/chromium ] || chromium --version")
+        .await;
+    assert_eq!(
+        ran.end.ending,
+        foreword_sandbox::Ending::Exited(0),
+        "{}",
+        ran.summary()
+    );
 }
 
 async fn the_usual_tools_work(backend: Backend) {

@@ -186,22 +186,20 @@ fn describe_end(
             "[a process was ended because the memory limit was reached; use less memory, what is in /tmp counts too]",
         );
     }
+    if end.process_limit_hit {
+        line(
+            "[the limit of processes of a workspace was reached; end what runs in the background with `kill -9 -1`, which \
+             needs no new process]",
+        );
+    }
     if end.background_output == BackgroundOutput::Dropped {
         line(
             "[something in the background still holds the output; what it writes from now on is not kept: redirect it to \
              a file]",
         );
     }
-    match end.restarted {
-        None => {}
-        Some(Restart::NoProcessLeft) => line(
-            "[background processes held all processes that a workspace may have, so it was started again before this; \
-             they are gone]",
-        ),
-        Some(Restart::Ended) => line(
-            "[the workspace had ended and was started again before this; background processes of earlier commands are \
-             gone, files are still there]",
-        ),
+    if let Some(restart) = end.restarted {
+        line(describe_restart(restart));
     }
     if let Some(usage) = end.over_quota {
         line(&format!(
@@ -211,6 +209,35 @@ fn describe_end(
         ));
     }
     is_error
+}
+
+/// What there is to say of what a workspace lost.
+fn describe_restart(restart: Restart) -> &'static str {
+    match restart {
+        Restart::NoProcessLeft => {
+            "[background processes held all processes that a workspace may have, so it was started again before this; \
+             they are gone]"
+        }
+        Restart::Ended => {
+            "[the workspace had ended and was started again before this; background processes of earlier commands are \
+             gone, files are still there]"
+        }
+        Restart::Remade => {
+            "[the workspace, or a part of it, was deleted and made again before this; what ran in it was ended]"
+        }
+        Restart::Idle => {
+            "[the workspace was stopped while it was not in use: background processes and what was in /tmp are gone, \
+             files are still there]"
+        }
+        Restart::WroteTooMuch => {
+            "[what ran in the background wrote more than the workspace may hold and was ended, with what was in /tmp; \
+             delete what is not needed]"
+        }
+        Restart::FilledDisk => {
+            "[what ran in the background filled the disk and was ended, with what was in /tmp; write less, or ask the operator \
+             for room]"
+        }
+    }
 }
 
 /// Puts a long output into the workspace; answers its path there. The oldest of the files goes.
