@@ -5,10 +5,7 @@
 //! One render runs per key, however many requests wait for it.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -41,7 +38,6 @@ pub(super) struct Cache {
     prompts: Moka<Key, Kept>,
     heads: Moka<HeadKey, Head>,
     seen: ArcSwapOption<Seen>,
-    generations: AtomicU64,
 }
 
 /// How much the cache holds.
@@ -72,7 +68,6 @@ impl Cache {
             prompts,
             heads,
             seen: ArcSwapOption::empty(),
-            generations: AtomicU64::new(0),
         }
     }
 
@@ -163,17 +158,24 @@ impl Cache {
     /// The old ones' texts leave when their time is up or room is needed: to throw thousands out at once would take a
     /// while, at the cost of the request that happens to come first.
     fn generation(&self, snapshot: &Snapshot) -> u64 {
-        if let Some(seen) = &*self.seen.load()
-            && seen.revision == snapshot.revision
-        {
-            return seen.generation;
+        loop {
+            let seen = self.seen.load();
+            if let Some(seen) = &*seen
+                && seen.revision == snapshot.revision
+            {
+                return seen.generation;
+            }
+            let generation = seen.as_ref().map_or(0, |seen| seen.generation) + 1;
+            let next = Arc::new(Seen {
+                revision: snapshot.revision.clone(),
+                generation,
+            });
+            let before = self.seen.compare_and_swap(&*seen, Some(next));
+            // Of several requests that see a library first, one counts it: their prompts have one key.
+            if before.as_ref().map(Arc::as_ptr) == seen.as_ref().map(Arc::as_ptr) {
+                return generation;
+            }
         }
-        let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
-        self.seen.store(Some(Arc::new(Seen {
-            revision: snapshot.revision.clone(),
-            generation,
-        })));
-        generation
     }
 }
 
