@@ -20,6 +20,22 @@ from browser import Browser
 KEY = "preview-suite-key"
 
 
+# Each of these kept a browser busy for minutes, or for ever.
+PATTERNS = "\n\n".join(
+    [
+        "[a](" * 2500,
+        "[" * 40000,
+        "[a](b" * 3000,
+        "`" * 5000 + "a",
+        "**a" * 5000,
+        "# " + " " * 30000 + "a",
+        "a | b\n" + " " * 50000 + "-x",
+        ">" * 4000,
+        "The end.",
+    ]
+)
+
+
 def png(width, height):
     rows = b"".join(
         b"\0" + b"".join(bytes((x * 255 // width, y * 255 // height, 140)) for x in range(width)) for y in range(height)
@@ -120,6 +136,7 @@ def fill(outputs, canary):
         tone.writeframes(bytes(16000))
     write("findings.md", MARKDOWN.replace("CANARY", canary))
     write("page.html", HTML)
+    write("patterns.md", PATTERNS)
     (outputs / ".hidden").write_text("x")
 
 
@@ -161,8 +178,8 @@ def show(browser, name):
 def check(browser, url, outputs, canary, shots):
     browser.look(1280, 800)
     browser.open(url)
-    browser.until("document.querySelectorAll('#list a').length === 12")
-    assert browser.evaluate("document.querySelector('#count').textContent") == "12 files"
+    browser.until("document.querySelectorAll('#list a').length === 13")
+    assert browser.evaluate("document.querySelector('#count').textContent") == "13 files"
     assert ".hidden" not in browser.evaluate("document.body.innerText")
     for name, there in [
         ("findings.md", "document.querySelector('.prose img').naturalWidth === 640"),
@@ -174,6 +191,7 @@ def check(browser, url, outputs, canary, shots):
         ("logo.svg", "document.querySelector('.media img').naturalWidth > 0"),
         ("tone.wav", "document.querySelector('audio').duration === 1"),
         ("quarterly.pdf", "document.querySelector('iframe').src.endsWith('quarterly.pdf')"),
+        ("patterns.md", "document.querySelector('.prose').innerText.includes('The end.')"),
         ("deck.pptx", "document.querySelector('#viewer').innerText.includes('No preview')"),
         ("page.html", "document.querySelector('iframe').srcdoc.length > 100"),
     ]:

@@ -226,11 +226,11 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_foreword"))
             .args(["serve", "--listen", "127.0.0.1:0", "--sandbox", "namespace"])
             .current_dir(directory.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let listening = lines.find_map(|line| {
             line.unwrap()
                 .split_once("http://")

@@ -109,21 +109,26 @@
     return rows;
   }
   function table([head = [], ...rows]) {
-    const isNumber = (cell) => /^\s*[-+]?[\d.,]+\s*%?\s*$/.test(cell);
+    const isNumber = (cell) => cell.length < 40 && /^\s*[-+]?[\d.,]+\s*%?\s*$/.test(cell);
     const body = rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", isNumber(cell) ? { className: "number" } : {}, cell))));
     const names = make("tr", {}, ...head.map((cell) => make("th", { scope: "col" }, cell)));
     return make("div", { className: "table", tabIndex: 0 }, make("table", {}, make("thead", {}, names), make("tbody", {}, ...body)));
   }
 
   // Markdown as people write it: what is not known, HTML above all, stays the text that it is.
-  function markdown(text, file) {
+  // A file may be made to hold a browser up: what is longer or deeper than people write stays text, and no pattern looks far.
+  const MOST_LINE = 5000, MOST_WORDS = 20000, MOST_DEPTH = 40;
+  function markdown(text, file, depth = 0) {
+    if (depth > MOST_DEPTH) return [make("p", {}, text)];
     const lines = text.replace(/\r/g, "").split("\n"), blocks = [];
     const item = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
     const starts = (line) => /^(#{1,6}\s|```|~~~|>|\s*([-*_])(\s*\2){2,}\s*$)/.test(line) || item.test(line);
+    const ruled = (at) => lines[at]?.length <= MOST_LINE ? lines[at] : "";
     let at = 0;
     while (at < lines.length) {
       const line = lines[at]; let match;
       if (!line.trim()) at += 1;
+      else if (line.length > MOST_LINE) { blocks.push(make("p", {}, line)); at += 1; }
       else if ((match = line.match(/^(```+|~~~+)/))) {
         const code = [];
         for (at += 1; at < lines.length && !lines[at].startsWith(match[1]); at += 1) code.push(lines[at]);
@@ -135,39 +140,40 @@
       else if (line.startsWith(">")) {
         const quote = [];
         for (; at < lines.length && lines[at].startsWith(">"); at += 1) quote.push(lines[at].replace(/^>\s?/, ""));
-        blocks.push(make("blockquote", {}, ...markdown(quote.join("\n"), file)));
-      } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? "")) {
+        blocks.push(make("blockquote", {}, ...markdown(quote.join("\n"), file, depth + 1)));
+      } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/.test(ruled(at + 1))) {
         const cells = (row) => row.trim().replace(/^\||\|$/g, "").split("|").map((cell) => inline(cell.trim(), file));
         const head = make("tr", {}, ...cells(line).map((cell) => make("th", {}, ...cell))), rows = [];
         for (at += 2; at < lines.length && lines[at].includes("|"); at += 1) rows.push(make("tr", {}, ...cells(lines[at]).map((cell) => make("td", {}, ...cell))));
         blocks.push(make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
       } else if ((match = line.match(item))) {
-        const ordered = /\d/.test(match[2]), depth = match[1].length, entries = [];
+        const ordered = /\d/.test(match[2]), indent = match[1].length, entries = [];
         while (at < lines.length) {
           const next = lines[at].match(item);
-          if (next && next[1].length <= depth) {
-            if (next[1].length < depth || /\d/.test(next[2]) !== ordered) break;
+          if (next && next[1].length <= indent) {
+            if (next[1].length < indent || /\d/.test(next[2]) !== ordered) break;
             entries.push([next[3]]); at += 1;
-          } else if (lines[at].trim() && /^\s/.test(lines[at])) { entries.at(-1).push(lines[at].slice(Math.min(depth + 2, lines[at].search(/\S/)))); at += 1; }
+          } else if (lines[at].trim() && /^\s/.test(lines[at])) { entries.at(-1).push(lines[at].slice(Math.min(indent + 2, lines[at].search(/\S/)))); at += 1; }
           else if (!lines[at].trim() && /^\s+\S/.test(lines[at + 1] ?? "")) { entries.at(-1).push(""); at += 1; }
           else break;
         }
         const entry = ([first, ...rest]) => {
           const box = first.match(/^\[([ xX])\]\s+(.*)$/);
           const words = box ? [make("input", { type: "checkbox", disabled: true, checked: box[1] !== " " }), " ", ...inline(box[2], file)] : inline(first, file);
-          return make("li", {}, ...words, ...(rest.length ? markdown(rest.join("\n"), file) : []));
+          return make("li", {}, ...words, ...(rest.length ? markdown(rest.join("\n"), file, depth + 1) : []));
         };
         blocks.push(make(ordered ? "ol" : "ul", ordered ? { start: parseInt(match[2], 10) } : {}, ...entries.map(entry)));
       } else {
         const words = [line];
-        for (at += 1; at < lines.length && lines[at].trim() && !starts(lines[at]); at += 1) words.push(lines[at]);
+        for (at += 1; at < lines.length && lines[at].trim() && lines[at].length <= MOST_LINE && !starts(lines[at]); at += 1) words.push(lines[at]);
         blocks.push(make("p", {}, ...inline(words.join("\n"), file)));
       }
     }
     return blocks;
   }
   function inline(text, file) {
-    const marks = /(`+)(.+?)\1(?!`)|!\[([^\]]*)\]\(([^)\s]+)[^)]*\)|\[([^\]]+)\]\(([^)\s]+)[^)]*\)|(\*\*|__)(?=\S)(.+?\S?)\7|([*_])(?=\S)(.+?)\9(?!\w)|~~(.+?)~~|(https?:\/\/[^\s<>)]+)|\\([!-\/:-@[-`{-~])|( {2,}\n)/s;
+    if (text.length > MOST_WORDS) return [text];
+    const marks = /(`{1,9})(.{1,500}?)\1(?!`)|!\[([^\]]{0,300})\]\(([^)\s]{1,2000})(?:\s[^)]{0,300})?\)|\[([^\]]{1,300})\]\(([^)\s]{1,2000})(?:\s[^)]{0,300})?\)|(\*\*|__)(?=\S)(.{1,500}?\S?)\7|([*_])(?=\S)(.{1,500}?)\9(?!\w)|~~(.{1,500}?)~~|(https?:\/\/[^\s<>)]{1,2000})|\\([!-\/:-@[-`{-~])|( {2,9}\n)/s;
     const nodes = [];
     for (let match; text && (match = marks.exec(text)); text = text.slice(match.index + match[0].length)) {
       nodes.push(text.slice(0, match.index));
