@@ -59,7 +59,12 @@ fn calls(server: &Server, bars: &mut Bars) {
         let started = Instant::now();
         chat.bash("true");
         ours.push(started.elapsed());
-        plain.push(time(Command::new("bash").args(["-lc", "true"])));
+        let mut bash = Command::new("bash");
+        // A home without a profile of its own, as in the sandbox.
+        plain.push(time(
+            bash.args(["-lc", "true"])
+                .env("HOME", server.directory.path()),
+        ));
     }
     let (ours, plain) = (Samples::of(ours), Samples::of(plain));
     println!("`bash_tool` `true`, running sandbox {ours}");

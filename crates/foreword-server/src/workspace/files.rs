@@ -4,15 +4,19 @@
 //! without end. So nothing is opened that could block, types are asked of what was opened, and walks end.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
-use cap_std::fs::{Dir, DirEntry, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, ReadDir};
+use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use jiff::Timestamp;
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{AtFlags, Dir as ReadDir, DirEntry, FileType, Mode, OFlags, openat, statat},
+    io::Errno,
+};
 
 /// What a walk takes at most: each of these is enough for whoever means well, and none costs more than some memory.
 const LIMITS: Limits = Limits {
@@ -119,8 +123,8 @@ impl Walk {
         while let Some(path) = self.waiting.pop() {
             self.path_bytes -= length(&path);
             // It may be gone, closed or too deep: then there is nothing to be had in it.
-            let entries = match entries_of(directory, &path) {
-                Ok(entries) => entries,
+            let (current, entries) = match entries_of(directory, &path) {
+                Ok(opened) => opened,
                 Err(error) if path.as_os_str().is_empty() => return Err(error),
                 Err(error) => {
                     unless_exhausted(error)?;
@@ -128,7 +132,7 @@ impl Walk {
                 }
             };
             for entry in entries {
-                if let Err(Full) = self.take(&path, entry) {
+                if let Err(Full) = self.take(&path, &current, entry) {
                     return Ok(self.listing(false));
                 }
             }
@@ -136,32 +140,52 @@ impl Walk {
         Ok(self.listing(true))
     }
 
-    fn take(&mut self, parent: &Path, entry: io::Result<DirEntry>) -> Result<(), Full> {
+    fn take(
+        &mut self,
+        parent: &Path,
+        current: &Dir,
+        entry: rustix::io::Result<DirEntry>,
+    ) -> Result<(), Full> {
+        let Ok(entry) = entry else { return Ok(()) };
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            return Ok(());
+        }
         self.entries += 1;
         if self.entries > self.limits.entries || self.files.len() == self.limits.files {
             return Err(Full);
         }
-        let Ok(entry) = entry else { return Ok(()) };
-        let name = entry.file_name();
-        if self.dot_files == DotFiles::LeftOut && name.as_bytes().starts_with(b".") {
+        if self.dot_files == DotFiles::LeftOut && name.to_bytes().starts_with(b".") {
             return Ok(());
         }
-        let Ok(kind) = entry.file_type() else {
-            return Ok(());
+        let kind = entry.file_type();
+        let stat = match kind {
+            FileType::Directory => None,
+            // Some file systems do not say the type with the name.
+            FileType::RegularFile | FileType::Unknown => {
+                statat(current, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+            }
+            _ => return Ok(()),
         };
-        let path = parent.join(name);
-        if kind.is_dir() {
-            self.hold(&path)?;
-            self.waiting.push(path);
-        } else if kind.is_file()
-            && let Ok(metadata) = entry.metadata()
-        {
-            self.hold(&path)?;
-            self.files.push(FileEntry {
-                path,
-                size: metadata.len(),
-                modified: modified(&metadata),
-            });
+        let kind = stat.map_or(kind, |stat| FileType::from_raw_mode(stat.st_mode));
+        let path = parent.join(OsStr::from_bytes(name.to_bytes()));
+        match (kind, stat) {
+            (FileType::Directory, _) => {
+                self.hold(&path)?;
+                self.waiting.push(path);
+            }
+            (FileType::RegularFile, Some(stat)) => {
+                self.hold(&path)?;
+                self.files.push(FileEntry {
+                    path,
+                    size: stat.st_size.cast_unsigned(),
+                    modified: timestamp(
+                        stat.st_mtime,
+                        i64::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+                    ),
+                });
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -183,12 +207,17 @@ impl Walk {
     }
 }
 
-fn entries_of(directory: &Dir, path: &Path) -> io::Result<ReadDir> {
-    if path.as_os_str().is_empty() {
-        directory.entries()
+/// The directory at `path` below `directory`, and what is in it.
+fn entries_of(directory: &Dir, path: &Path) -> io::Result<(Dir, ReadDir)> {
+    let current = if path.as_os_str().is_empty() {
+        directory.try_clone()?
     } else {
-        directory.open_dir(path)?.entries()
-    }
+        directory.open_dir(path)?
+    };
+    // A handle of a directory says where it is, and no more.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let readable = openat(&current, ".", flags, Mode::empty())?;
+    Ok((current, ReadDir::new(readable)?))
 }
 
 fn length(path: &Path) -> usize {
@@ -216,8 +245,12 @@ pub(crate) fn open(directory: &Dir, path: &Path) -> io::Result<Option<OpenFile>>
 
 /// A time outside of what can be written counts as the beginning of time.
 pub(super) fn modified(metadata: &Metadata) -> Timestamp {
-    let nanoseconds = i32::try_from(metadata.mtime_nsec()).unwrap_or_default();
-    Timestamp::new(metadata.mtime(), nanoseconds).unwrap_or_default()
+    timestamp(metadata.mtime(), metadata.mtime_nsec())
+}
+
+fn timestamp(seconds: i64, nanoseconds: i64) -> Timestamp {
+    let nanoseconds = i32::try_from(nanoseconds).unwrap_or_default();
+    Timestamp::new(seconds, nanoseconds).unwrap_or_default()
 }
 
 /// Whatever is wrong with a path means that there is no such file; what is wrong with this machine does not.

@@ -348,7 +348,7 @@ fn is_hidden(name: &OsString) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-fn stat(metadata: &Metadata) -> FileStat {
+pub(in super::super) fn stat(metadata: &Metadata) -> FileStat {
     FileStat {
         kind: kind(metadata),
         size: metadata.len(),

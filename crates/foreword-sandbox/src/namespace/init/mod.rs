@@ -35,6 +35,8 @@ use super::{
 /// The argument that makes a process the init process of a sandbox.
 pub const INIT_ARGUMENT: &str = "sandbox-init";
 
+pub(super) use files::stat;
+
 /// See [`crate::init_main`].
 pub(crate) fn init_main() {
     if std::env::args_os()
