@@ -154,7 +154,7 @@ fn chats(server: &Server, bars: &mut Bars) {
             scope.spawn(move || {
                 for call in 0..10 {
                     let said = chat.bash(&format!(
-                        "echo {} >> file; cat file | sort -u; wc -l < file",
+                        "echo {} >> file; mapfile -t lines < file; printf '%s\\n' \"${{lines[-1]}}\" ${{#lines[@]}}",
                         chat.id
                     ));
                     assert_eq!(said, format!("{}\n{}", chat.id, call + 1));

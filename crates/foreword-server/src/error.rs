@@ -184,6 +184,9 @@ impl From<WorkspaceError> for ApiError {
             }
             WorkspaceError::UserRequired => (StatusCode::FORBIDDEN, "user_required"),
             WorkspaceError::InUse => (StatusCode::CONFLICT, "chat_in_use"),
+            WorkspaceError::BelongToAnotherUid { .. } => {
+                (StatusCode::CONFLICT, "files_of_another_uid")
+            }
             WorkspaceError::Failed(cause) => return cause.into(),
         };
         Self::new(status, code, error.to_string())

@@ -775,6 +775,27 @@ fn a_text_that_is_looked_for_in_vain_holds_nobody_up() {
 }
 
 #[test]
+fn files_of_another_uid_are_named_with_what_to_do() {
+    let place = Place::new();
+    let call = |uid: &str| {
+        place.write("foreword.toml", &format!("[sandbox]\nhost_uid = {uid}\n"));
+        let server = place.serve(&["--sandbox", "namespace"]);
+        let url = &server.url("/mcp");
+        Chat { url, id: "c" }.bash("echo works")
+    };
+    assert_eq!(call("64000"), "works");
+    let said = call("64001");
+    if rustix::process::geteuid().is_root() {
+        assert!(
+            said.starts_with("[isError] this chat's files belong to user 64000"),
+            "{said}"
+        );
+    } else {
+        assert_eq!(said, "works", "the setting is for root");
+    }
+}
+
+#[test]
 fn a_chat_whose_readme_is_kept_away_gets_it_all_the_same() {
     let (_place, server) = server();
     let url = &server.url("/mcp");

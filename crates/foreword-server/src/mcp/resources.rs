@@ -440,6 +440,7 @@ fn refused(error: &WorkspaceError) -> ErrorData {
         WorkspaceError::BelongsToAnotherUser => "chat_belongs_to_another_user",
         WorkspaceError::UserRequired => "user_required",
         WorkspaceError::InUse => "chat_in_use",
+        WorkspaceError::BelongToAnotherUid { .. } => "files_of_another_uid",
         WorkspaceError::Failed(cause) => {
             tracing::error!(
                 error = cause as &dyn std::error::Error,

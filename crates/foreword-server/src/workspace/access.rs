@@ -1,6 +1,6 @@
 //! Getting at a chat's files: with its lock, its owner's consent, and off the async threads.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
 
 use cap_std::{ambient_authority, fs::Dir};
 use tokio::time::{Instant, sleep};
@@ -108,9 +108,21 @@ fn try_enter(inner: &Inner, session: &Session) -> Result<Attempt<Workspace>, Wor
         }
     };
     layout::complete(&directory, &session.chat_id, inner.sandbox_user)?;
+    check_uid(&directory, inner.sandbox_user)?;
     owner::claim(inner, &directory, session)?;
     layout::note_use(&directory, (inner.clock)())?;
     open(&directory, &session.chat_id, lock).map(Attempt::Done)
+}
+
+/// Whether a command could work in the home. Without this it would fail in ways that name no cause.
+fn check_uid(directory: &Path, sandbox_user: Option<u32>) -> Result<(), WorkspaceError> {
+    let found = directory.join(layout::HOME).symlink_metadata()?.uid();
+    let wanted = sandbox_user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(WorkspaceError::BelongToAnotherUid { found, wanted })
+    }
 }
 
 fn try_find(

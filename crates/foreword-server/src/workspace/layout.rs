@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::owner;
+use super::owner::{self, Survives};
 use crate::session::ChatId;
 
 pub(super) const HOME: &str = "home";
@@ -60,7 +60,8 @@ pub(super) fn complete(
             fchown(&handle, Some(user), Some(user))?;
         }
     }
-    owner::put_once(directory, CHAT, chat_id.as_str())
+    // Waiting for the disk would be most of what a chat's first call takes.
+    owner::put_once(directory, CHAT, chat_id.as_str(), Survives::TheProcess)
 }
 
 /// Notes that the chat is used at this moment.

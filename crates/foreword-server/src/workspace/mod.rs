@@ -95,6 +95,17 @@ pub enum WorkspaceError {
     /// The chat is being deleted, or is in use and is to be deleted.
     #[error("this chat's files are in use; try again in a moment")]
     InUse,
+    /// They were made when the server, or the sandbox, was another user.
+    #[error(
+        "this chat's files belong to user {found} of the host, and sandboxes here are user {wanted}: the operator can give them \
+         over with `chown -R {wanted}:{wanted}` on the chat's `home` and `outputs`, or set `sandbox.host_uid` back"
+    )]
+    BelongToAnotherUid {
+        /// Whom they belong to.
+        found: u32,
+        /// Whom they would have to belong to.
+        wanted: u32,
+    },
     /// The file system.
     #[error("the chat's files cannot be reached")]
     Failed(#[from] io::Error),

@@ -20,7 +20,7 @@ pub(super) fn claim(
         return Ok(());
     };
     if read(directory)?.is_none() {
-        put_once(directory, OWNER, user)?;
+        put_once(directory, OWNER, user, Survives::TheMachine)?;
     }
     check_user(directory, user)
 }
@@ -37,11 +37,27 @@ pub(super) fn check(
     }
 }
 
+/// What a file has to survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Survives {
+    /// The end of the process: it can be made again.
+    TheProcess,
+    /// The end of the machine.
+    TheMachine,
+}
+
 /// Writes a file that nobody replaces; where there is one already, that one stays.
-pub(super) fn put_once(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+pub(super) fn put_once(
+    directory: &Path,
+    name: &str,
+    text: &str,
+    survives: Survives,
+) -> io::Result<()> {
     let mut file = NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
+    if survives == Survives::TheMachine {
+        file.as_file().sync_all()?;
+    }
     match file.persist_noclobber(directory.join(name)) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
