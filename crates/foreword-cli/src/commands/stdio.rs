@@ -44,6 +44,14 @@ pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> any
         for warning in warnings {
             tracing::warn!("{warning}");
         }
+        if app.config().public_base_url.is_none() && app.surroundings().has_workspace() {
+            tracing::warn!(
+                "Links to outputs lead to http://{}, where nobody answers unless `foreword serve --data {}` runs; or set \
+                 `FOREWORD_PUBLIC_BASE_URL`",
+                config.http.listen,
+                config.data_dir.display()
+            );
+        }
         let stopping = app.stopping().clone();
         let mut signals = Signals::listen().context("could not listen for signals")?;
         let session = StdioSession {

@@ -5,11 +5,9 @@
 //! that one. Deliberately absent: outputs (they have links) and subscriptions to single files.
 
 use std::{
-    ffi::OsStr,
     fmt,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
-    path::Path,
     time::Duration,
 };
 
@@ -411,12 +409,8 @@ impl Cursor {
     fn is_at_or_after(&self, file: &FileEntry) -> bool {
         let modified = file.modified.as_nanosecond();
         modified > self.modified
-            || modified == self.modified && file.path.as_path() <= as_path(&self.path)
+            || modified == self.modified && file.path.as_os_str().as_bytes() <= self.path.as_slice()
     }
-}
-
-fn as_path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }
 
 impl fmt::Display for Cursor {

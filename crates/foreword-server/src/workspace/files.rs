@@ -75,7 +75,8 @@ impl Listing {
     pub(crate) fn newest_first(mut self) -> Self {
         self.files.sort_unstable_by(|left, right| {
             let by_time = right.modified.cmp(&left.modified);
-            by_time.then_with(|| left.path.cmp(&right.path))
+            // Byte by byte: to compare paths part by part takes three times as long.
+            by_time.then_with(|| left.path.as_os_str().cmp(right.path.as_os_str()))
         });
         self
     }
