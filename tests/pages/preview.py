@@ -227,13 +227,13 @@ def check(browser, url, outputs, canary, shots):
     browser.until(f"location.hash !== {before!r} || document.activeElement !== document.querySelector('#list a')")
     # It refreshes itself.
     (outputs / "later.txt").write_text("later")
-    browser.until("document.querySelectorAll('#list a').length === 13")
+    browser.until("document.querySelectorAll('#list a').length === 14")
     problems = browser.errors()
     assert not problems, problems
     assert not Canary.hits, Canary.hits
     # What a model made reaches nothing, however it tries.
     (outputs / "hostile.html").write_text(HOSTILE.replace("CANARY", canary))
-    browser.until("document.querySelectorAll('#list a').length === 14")
+    browser.until("document.querySelectorAll('#list a').length === 15")
     show(browser, "hostile.html")
     time.sleep(3)
     assert not Canary.hits, Canary.hits
@@ -293,6 +293,22 @@ def check_links(browser, base, data, shots):
     assert not browser.errors()
 
 
+def check_too_many(browser, base, data, shots):
+    """More names than the server holds in memory at once: it says so, and shows those that it has."""
+    request(base, "/api/uploads/full/seen", "PUT", b"x")
+    folder = data / "workspaces/full/outputs" / "/".join(["n" * 250] * 14)
+    folder.mkdir(parents=True)
+    for number in range(4800):
+        (folder / f"{number}.txt").touch()
+    _, head = request(base, "/system-prompt?chat_id=full")
+    browser.open(head["X-Preview-URL"])
+    browser.until("document.querySelector('#count').textContent.includes(' of more than ')")
+    assert browser.evaluate("document.querySelectorAll('#list a').length") >= 1000
+    if shots:
+        browser.screenshot(shots / "too-many.png")
+    assert not browser.errors()
+
+
 def check_states(browser, base, shots):
     page, _ = request(base, "/system-prompt?chat_id=empty")
     _, head = request(base, "/system-prompt?chat_id=empty")
@@ -338,6 +354,7 @@ def main():
             browser = Browser(arguments.browser)
             check(browser, head["X-Preview-URL"], outputs, f"127.0.0.1:{canary.server_port}", arguments.shots)
             check_links(browser, base, pathlib.Path(data), arguments.shots)
+            check_too_many(browser, base, pathlib.Path(data), arguments.shots)
             check_states(browser, base, arguments.shots)
         finally:
             if browser:
