@@ -49,7 +49,7 @@ pub trait Sandboxes: Send + Sync {
         list: ListDirectory,
     ) -> Result<Listing, SandboxError>;
 
-    /// Says what a path is, after links.
+    /// Says what a path is, after links. It may know that without starting the sandbox.
     async fn stat(
         &self,
         spec: &SandboxSpec,

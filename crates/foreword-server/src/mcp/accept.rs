@@ -10,6 +10,8 @@ use axum::{
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use crate::extract::accept;
+
 pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// The shapes of an answer that a client takes: one of them at least.
@@ -41,9 +43,10 @@ impl Answers {
                 events: Events::Tolerated,
             });
         }
-        let anything = accepts(headers, &["*/*"]);
-        let json = anything || accepts(headers, &["application/json", "application/*"]);
-        let events = if accepts(headers, &["text/event-stream", "text/*"]) {
+        let takes = |ranges: &[&str]| accept::weight(headers, ranges) > 0.0;
+        let anything = takes(&["*/*"]);
+        let json = anything || takes(&["application/json", "application/*"]);
+        let events = if takes(&["text/event-stream", "text/*"]) {
             Events::Named
         } else if anything {
             Events::Tolerated
@@ -52,28 +55,6 @@ impl Answers {
         };
         (json || events > Events::Refused).then_some(Self { json, events })
     }
-}
-
-/// Whether one of `ranges` stands in `Accept` and is not ruled out by a weight of zero.
-fn accepts(headers: &HeaderMap, ranges: &[&str]) -> bool {
-    headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|entry| {
-            let mut parameters = entry.split(';').map(str::trim);
-            let range = parameters.next().unwrap_or_default();
-            ranges.iter().any(|known| known.eq_ignore_ascii_case(range))
-                && !parameters.any(is_zero_weight)
-        })
-}
-
-fn is_zero_weight(parameter: &str) -> bool {
-    parameter
-        .strip_prefix("q=")
-        .and_then(|weight| weight.parse().ok())
-        .is_some_and(|weight: f32| weight <= 0.0)
 }
 
 /// The same answer as a stream of one event. What is no success stays as it is: its status says all.
