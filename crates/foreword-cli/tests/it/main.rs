@@ -9,8 +9,10 @@
     reason = "what the tests share is not inside of `#[test]`"
 )]
 
+mod bad_input;
 mod calls;
 mod chat;
+mod chats;
 mod check;
 mod configuration;
 mod documents;

@@ -17,6 +17,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) struct Place {
     directory: tempfile::TempDir,
     environment: Vec<(String, String)>,
+    /// A program, with arguments, that starts the binary.
+    wrapper: Vec<String>,
 }
 
 impl Place {
@@ -24,7 +26,14 @@ impl Place {
         Self {
             directory: tempfile::tempdir().unwrap(),
             environment: Vec::new(),
+            wrapper: Vec::new(),
         }
+    }
+
+    /// The same with commands that are started by another program.
+    pub(crate) fn through(mut self, wrapper: &[&str]) -> Self {
+        self.wrapper = wrapper.iter().map(|&word| word.to_owned()).collect();
+        self
     }
 
     /// The same with a variable set.
@@ -49,7 +58,12 @@ impl Place {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_foreword"));
+        let mut words = self.wrapper.iter().map(String::as_str);
+        let binary = env!("CARGO_BIN_EXE_foreword");
+        let mut command = Command::new(words.next().unwrap_or(binary));
+        if !self.wrapper.is_empty() {
+            command.args(words).arg(binary);
+        }
         command
             .args(arguments)
             .current_dir(self.directory.path())
