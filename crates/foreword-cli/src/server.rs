@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use foreword_sandbox::{BackendName, Enforcement, Network, Sandboxes, SandboxesState};
+use foreword_sandbox::{BackendName, Enforcement, Network, Sandboxes, SandboxesState, Setup};
 use foreword_server::{
     App, AppParts, Session, Workspaces,
     config::{ConfigError, Warning},
@@ -44,9 +44,9 @@ pub(crate) fn app(
     };
     let clock = library::clock();
     let files = config.data_dir.join("workspaces");
-    let host_uid = config.sandbox.host_uid;
+    let host_uid = config.sandbox.files_owner();
     let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
-    let sandboxes = foreword_sandbox::open(&config.sandbox);
+    let sandboxes = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir));
     warnings.extend(sandbox_warnings(config, &sandboxes.state()));
     let app = App::new(AppParts {
         store,

@@ -16,7 +16,7 @@ use std::{
 
 use bars::{Bars, Samples, time};
 use foreword_sandbox::{
-    Command, Ending, NamespaceSandboxes, SandboxConfig, SandboxKey, SandboxSpec, Sandboxes,
+    Command, Ending, SandboxConfig, SandboxKey, SandboxSpec, Sandboxes, Setup,
 };
 
 const CALLS: usize = 300;
@@ -46,10 +46,10 @@ async fn measure(bars: &mut Bars) {
         max_running: 64,
         ..SandboxConfig::default()
     };
-    let sandboxes: Arc<dyn Sandboxes> = match NamespaceSandboxes::open(&config) {
-        Ok(sandboxes) => Arc::new(sandboxes),
-        Err(unavailable) => panic!("{unavailable}"),
-    };
+    let sandboxes = foreword_sandbox::open(&Setup::new(config.clone(), std::env::temp_dir()));
+    if let Some(unavailable) = sandboxes.state().unavailable {
+        panic!("{unavailable}");
+    }
     let place = Place {
         sandboxes,
         directory: tempfile::tempdir().expect("a directory"),

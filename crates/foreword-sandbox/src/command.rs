@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::state::Usage;
+use serde::{Deserialize, Serialize};
+
+use crate::{error::SandboxError, state::Usage};
 
 /// The longest command, in bytes.
 pub const MAX_COMMAND_BYTES: usize = 1 << 20;
@@ -16,6 +18,43 @@ pub struct Command {
     pub environment: Vec<(String, String)>,
     /// How long it may run; more than `sandbox.command_timeout_max` counts as that.
     pub timeout: Duration,
+}
+
+impl Command {
+    /// Checks what bash cannot be given.
+    pub(crate) fn check(&self) -> Result<(), SandboxError> {
+        if self.script.len() > MAX_COMMAND_BYTES {
+            return Err(SandboxError::InvalidCommand(
+                "is longer than 1 MiB; write it to a file and run that",
+            ));
+        }
+        if self.script.contains('\0') {
+            return Err(SandboxError::InvalidCommand(
+                "holds a NUL character, which bash cannot be given",
+            ));
+        }
+        let environment_bytes: usize = self
+            .environment
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
+        if environment_bytes > 8 << 10 {
+            return Err(SandboxError::InvalidCommand(
+                "has an environment of more than 8 KiB",
+            ));
+        }
+        let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
+        if self
+            .environment
+            .iter()
+            .any(|(name, value)| bad_name(name) || value.contains('\0'))
+        {
+            return Err(SandboxError::InvalidCommand(
+                "has a variable that no environment can hold",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Takes what a command writes, standard output and standard error in the order they were written.
@@ -34,7 +73,7 @@ impl<F: FnMut(&[u8]) + Send> Output for F {
 }
 
 /// How a command ended, and what else there is to say.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CommandEnd {
     /// How it ended.
     pub ending: Ending,
@@ -57,7 +96,7 @@ pub struct CommandEnd {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// By itself, with this status.
     Exited(u8),
@@ -85,7 +124,7 @@ pub enum Ending {
 }
 
 /// Whether something in the background still holds a command's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BackgroundOutput {
     /// Nothing does: all output was delivered.
     None,
@@ -94,7 +133,7 @@ pub enum BackgroundOutput {
 }
 
 /// Why a sandbox was started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Restart {
     /// Background processes held all processes that a sandbox may have.
     NoProcessLeft,

@@ -37,6 +37,55 @@ pub struct SandboxConfig {
     pub host_uid: u32,
     /// A directory with the root file system that commands see; unset: this host's `/usr`.
     pub rootfs: Option<PathBuf>,
+    /// Containers, if the backend is `docker`.
+    pub docker: DockerConfig,
+}
+
+/// The settings of containers (`[sandbox.docker]`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DockerConfig {
+    /// The image that sandboxes are made of; it has to have bash. One that is not there is pulled.
+    pub image: String,
+    /// The engine: `unix:///run/docker.sock` or `tcp://host:2376`; unset: the usual socket of Docker on this machine.
+    pub host: Option<String>,
+    /// A directory with `ca.pem`, `cert.pem` and `key.pem`, for an engine that is reached by TLS.
+    pub cert_path: Option<PathBuf>,
+    /// How files get into containers and out.
+    pub files: ContainerFiles,
+    /// Where the engine's host has this server's data directory, if that is another path than here, as for a server in a container.
+    pub host_data_dir: Option<PathBuf>,
+    /// A static `foreword` for Linux that is put into containers; unset: this very program, which is right on Linux.
+    pub program: Option<PathBuf>,
+}
+
+/// The user and group in containers.
+pub const CONTAINER_UID: u32 = 1000;
+
+impl Default for DockerConfig {
+    fn default() -> Self {
+        Self {
+            image: "python:3.13-slim-bookworm".to_owned(),
+            host: None,
+            cert_path: None,
+            files: ContainerFiles::default(),
+            host_data_dir: None,
+            program: None,
+        }
+    }
+}
+
+/// How files get into containers and out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContainerFiles {
+    /// As binds if a container sees this server's files, else as volumes.
+    #[default]
+    Auto,
+    /// Containers see the directories of this server.
+    Binds,
+    /// Containers have volumes; uploads and outputs are carried in and out.
+    Volumes,
 }
 
 /// A thousand processors.
@@ -59,6 +108,7 @@ impl Default for SandboxConfig {
             min_free_bytes: 1 << 30,
             host_uid: 64000,
             rootfs: None,
+            docker: DockerConfig::default(),
         }
     }
 }
@@ -102,6 +152,16 @@ pub struct ConfigError {
 }
 
 impl SandboxConfig {
+    /// The user and group, by number, that sandboxes' files have to belong to where the server runs as root.
+    #[must_use]
+    pub fn files_owner(&self) -> u32 {
+        if self.backend == BackendName::Docker {
+            CONTAINER_UID
+        } else {
+            self.host_uid
+        }
+    }
+
     /// Checks the settings as a whole.
     pub fn check(&self) -> Result<(), ConfigError> {
         let least: [(&'static str, u64, u64, &'static str); 7] = [

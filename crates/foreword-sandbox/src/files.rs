@@ -3,10 +3,11 @@
 //! Paths are as the sandbox sees them, relative ones are below its home. All of this is done inside the sandbox and as its
 //! user, so a symbolic link leads to what the sandbox sees there and nowhere else.
 
-use std::{fs::File, path::PathBuf};
+use std::{fs::File, io, path::PathBuf};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncSeekExt};
 
 /// Asks for a file, or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +61,20 @@ pub enum Content {
     Bytes(Bytes),
     /// What this file on the host holds, from its start; for what is too large for memory.
     File(File),
+}
+
+impl Content {
+    /// Reads it from its start.
+    pub(crate) async fn reader(&mut self) -> io::Result<Box<dyn AsyncRead + Send + Unpin + '_>> {
+        Ok(match self {
+            Self::Bytes(bytes) => Box::new(&bytes[..]),
+            Self::File(file) => {
+                let mut file = tokio::fs::File::from_std(file.try_clone()?);
+                file.rewind().await?;
+                Box::new(file)
+            }
+        })
+    }
 }
 
 /// A file was written.

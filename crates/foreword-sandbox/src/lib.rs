@@ -4,29 +4,39 @@
 //! make room for another is decided here. Whatever the work touches is touched inside the sandbox, as its user, so neither
 //! a link nor a race leads out of it.
 //!
-//! Deliberately absent: prompts, HTTP, and the wording of tools. The backends are `namespace` (Linux) and none; Docker follows.
+//! Deliberately absent: prompts, HTTP, and the wording of tools. The backends are `namespace` (Linux), `docker`, and none.
 
 mod backend;
 mod command;
 pub mod config;
+mod docker;
+#[cfg(target_os = "linux")]
+mod driver;
 mod error;
 mod files;
 mod idle;
 #[cfg(target_os = "linux")]
+mod init;
+#[cfg(target_os = "linux")]
 mod namespace;
 mod none;
-#[cfg(target_os = "linux")]
+mod operation;
 mod pool;
+mod pooled;
 mod spec;
 mod state;
 #[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
 mod workspace;
 
-pub use backend::{Sandboxes, open};
+pub use backend::{Sandboxes, Setup, open};
 pub use command::{
     BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output, Restart,
 };
-pub use config::{BackendName, ConfigError, Network, SandboxConfig};
+pub use config::{
+    BackendName, CONTAINER_UID, ConfigError, ContainerFiles, DockerConfig, Network, SandboxConfig,
+};
 pub use error::{FileError, NotFound, SandboxError};
 pub use files::{
     Content, Entry, FileKind, FileRead, FileStat, InsteadOf, ListDirectory, Listing, ReadFile,
@@ -38,7 +48,7 @@ pub use spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, SkillsDirectory, 
 pub use state::{Enforcement, LimitState, SandboxesState, Unavailable, Usage};
 
 #[cfg(target_os = "linux")]
-pub use namespace::{INIT_ARGUMENT, NamespaceSandboxes};
+pub use init::{AGENT_ARGUMENT, INIT_ARGUMENT};
 #[cfg(target_os = "linux")]
 pub use workspace::{measure, remove_tree};
 
@@ -48,5 +58,5 @@ pub use workspace::{measure, remove_tree};
 /// process that has more than one.
 pub fn init_main() {
     #[cfg(target_os = "linux")]
-    namespace::init_main();
+    init::init_main();
 }

@@ -25,10 +25,20 @@ pub(crate) trait Life: Send + Sync + 'static {
     fn why_ended(&self) -> Restart;
 
     /// What its user should be told of if it is stopped now without having been asked for.
-    fn would_lose(&self) -> Option<Restart>;
+    async fn would_lose(&self) -> Option<Restart>;
 
     /// Ends it and waits until it is gone. May be called more than once.
     async fn stop(&self);
+
+    /// Lets go of one that is not alive, or not the right one, before another takes its place.
+    async fn replace(&self) {
+        self.stop().await;
+    }
+
+    /// Whether it goes on from where one before was, of which nothing was lost.
+    fn goes_on(&self) -> bool {
+        false
+    }
 }
 
 /// The sandboxes that run.
@@ -114,11 +124,11 @@ impl<S: Life> Pool<S> {
                 sandbox.why_ended()
             };
             self.lost().remember(key.clone(), lost);
-            sandbox.stop().await;
+            sandbox.replace().await;
             *place = None;
         }
         let sandbox = Arc::new(start().await?);
-        let lost = self.lost().take(key);
+        let lost = self.lost().take(key).filter(|_| !sandbox.goes_on());
         *place = Some(Arc::clone(&sandbox));
         drop(place);
         Ok(Lease {
@@ -264,7 +274,7 @@ impl<S: Life> Pool<S> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keys(&self) -> Vec<SandboxKey> {
+    pub(crate) fn keys(&self) -> Vec<SandboxKey> {
         self.slots().keys().cloned().collect()
     }
 
@@ -327,7 +337,7 @@ impl<S: Life> Claim<S> {
         }
         match place.take() {
             Some(sandbox) => {
-                if let Some(lost) = sandbox.would_lose() {
+                if let Some(lost) = sandbox.would_lose().await {
                     self.pool.lost().remember(self.key.clone(), lost);
                 }
                 sandbox.stop().await;
@@ -378,7 +388,7 @@ mod tests {
             Restart::Ended
         }
 
-        fn would_lose(&self) -> Option<Restart> {
+        async fn would_lose(&self) -> Option<Restart> {
             Some(Restart::Idle)
         }
 

@@ -1,6 +1,9 @@
 //! Which sandbox is meant, and what of the host it sees.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// Home and working directory of the sandbox's user, as the sandbox sees it.
 pub const HOME: &str = "/home/assistant";
@@ -64,6 +67,30 @@ pub struct SkillsDirectory {
     pub name: String,
     /// Where it is on the host.
     pub host: PathBuf,
+}
+
+/// Which directories a workspace is made of. Deleted and made again under the same name, they are others: what is mounted is
+/// the deleted ones, in which nothing can be made any more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Directories([Option<(u64, u64)>; 3]);
+
+impl Directories {
+    pub(crate) fn of(spec: &SandboxSpec) -> Self {
+        Self([&spec.home, &spec.outputs, &spec.uploads].map(|path| identity(path)))
+    }
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere nobody deletes a directory that is in use.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|_| (0, 0))
 }
 
 #[cfg(test)]

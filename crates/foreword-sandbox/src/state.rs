@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a backend is, and the limits that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxesState {
-    /// `namespace` or `none`.
+    /// `namespace`, `docker` or `none`.
     pub backend: &'static str,
     /// Why there are no sandboxes, and what to do; `None` also if none are wanted.
     pub unavailable: Option<Unavailable>,
@@ -37,6 +37,8 @@ pub enum Enforcement {
     Cgroup1,
     /// A limit of each process, which is weaker: why there is no better one.
     EachProcess(String),
+    /// The container engine, which makes the control groups.
+    Engine,
     /// The kernel, by the size of a mount or a resource limit.
     Kernel,
     /// The server, which looks each second.

@@ -8,12 +8,17 @@ use std::{
     ffi::CString,
     io,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Component, Path},
 };
 
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, openat, renameat, statat,
     unlinkat,
+};
+
+use crate::{
+    files::FileStat,
+    spec::{HOME, SandboxSpec},
 };
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
@@ -273,6 +278,19 @@ fn open_for_removal<P: rustix::path::Arg + Copy>(
     };
     let _ = fchmod(&directory, Mode::RWXU);
     Ok(directory)
+}
+
+/// About a regular file that lies in the home directory itself: it is the same on the host, where asking for it costs no process.
+/// The README is looked at before each call.
+///
+/// A link, and whatever is further away, has to be looked at inside.
+pub(crate) fn file_in_home(spec: &SandboxSpec, path: &Path) -> Option<FileStat> {
+    let mut parts = path.strip_prefix(HOME).unwrap_or(path).components();
+    let (Some(Component::Normal(name)), None) = (parts.next(), parts.next()) else {
+        return None;
+    };
+    let metadata = std::fs::symlink_metadata(spec.home.join(name)).ok()?;
+    metadata.is_file().then(|| crate::init::stat(&metadata))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use foreword_sandbox::{BackendName, Enforcement};
+use foreword_sandbox::{BackendName, Enforcement, Setup};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -281,7 +281,7 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     if let Err(failure) = server::check_sandbox(config) {
         return vec![failed("sandbox", &failure)];
     }
-    let state = foreword_sandbox::open(&config.sandbox).state();
+    let state = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir)).state();
     if let Some(unavailable) = &state.unavailable
         && config.sandbox.backend != BackendName::None
     {
@@ -300,6 +300,7 @@ fn sandbox(config: &Config) -> Vec<Finding> {
         let (weight, words) = match &limit.enforcement {
             Enforcement::Cgroup2 => (State::Good, "kept by control groups (v2)".to_owned()),
             Enforcement::Cgroup1 => (State::Good, "kept by control groups (v1)".to_owned()),
+            Enforcement::Engine => (State::Good, "kept by the container engine".to_owned()),
             Enforcement::Kernel => (State::Good, "kept by the kernel".to_owned()),
             Enforcement::Sampled => (State::Good, "looked at each second".to_owned()),
             Enforcement::EachProcess(how) => (State::Note, format!("weaker, {how}")),

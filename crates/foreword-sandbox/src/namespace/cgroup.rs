@@ -4,14 +4,17 @@
 //! server's process number in its name; what a killed server left behind is swept by the next.
 
 use std::{
-    fs::{self, File},
+    fs,
     io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
 };
 
-use crate::{config::SandboxConfig, state::Enforcement};
+use crate::{
+    config::SandboxConfig,
+    driver::group::{Group, Version},
+    state::Enforcement,
+};
 
 const PREFIX: &str = "foreword.";
 /// Tells the backends of one process apart.
@@ -19,8 +22,6 @@ static INSTANCES: AtomicU64 = AtomicU64::new(0);
 /// The leaf that the server moves to, since a group of version 2 that has processes may not hand controllers down.
 const SERVER_LEAF: &str = "foreword-server";
 const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
-const REMOVE_ATTEMPTS: u32 = 100;
-const REMOVE_REST: Duration = Duration::from_millis(2);
 
 /// Where groups are made.
 pub(super) struct Groups {
@@ -39,12 +40,6 @@ struct Root {
     path: PathBuf,
     version: Version,
     controllers: Vec<Controller>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +157,7 @@ impl Groups {
     /// Makes the groups of one sandbox.
     pub(super) fn make(&self) -> io::Result<Group> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut group = Group { paths: Vec::new() };
+        let mut group = Group::default();
         match self.make_all(number, &mut group) {
             Ok(()) => Ok(group),
             Err(error) => {
@@ -177,7 +172,7 @@ impl Groups {
         for root in &self.roots {
             let path = root.path.join(number.to_string());
             make_group(&path)?;
-            group.paths.push((path.clone(), root.version));
+            group.add(path.clone(), root.version);
             for controller in &root.controllers {
                 self.limit(&path, root.version, *controller)?;
             }
@@ -220,97 +215,6 @@ impl Drop for Groups {
         for root in &self.roots {
             remove_with_children(&root.path);
         }
-    }
-}
-
-/// The groups of one sandbox. Removed by [`Group::remove`], or swept later.
-#[derive(Debug)]
-pub(super) struct Group {
-    paths: Vec<(PathBuf, Version)>,
-}
-
-impl Group {
-    #[cfg(test)]
-    pub(super) fn of_directory(path: PathBuf) -> Self {
-        Self {
-            paths: vec![(path, Version::Two)],
-        }
-    }
-
-    /// What a process with one thread writes "0" to in order to join.
-    ///
-    /// In version 1 that is `tasks`, since a thread moves itself without the lock of all processes, for which `cgroup.procs` may wait ten
-    /// milliseconds.
-    pub(super) fn doors(&self) -> io::Result<Vec<File>> {
-        let open = |(path, version): &(PathBuf, Version)| {
-            let name = match version {
-                Version::One => "tasks",
-                Version::Two => "cgroup.procs",
-            };
-            File::options().write(true).open(path.join(name))
-        };
-        self.paths.iter().map(open).collect()
-    }
-
-    /// How many processes and threads there are, if that is counted.
-    pub(super) fn processes(&self) -> Option<u64> {
-        let count = |(path, _): &(PathBuf, Version)| {
-            let text = fs::read_to_string(path.join("pids.current")).ok()?;
-            text.trim().parse().ok()
-        };
-        self.paths.iter().find_map(count)
-    }
-
-    /// How many processes the memory limit has ended.
-    pub(super) fn memory_kills(&self) -> u64 {
-        let name = |version| match version {
-            Version::One => "memory.oom_control",
-            Version::Two => "memory.events",
-        };
-        self.count(name, "oom_kill ")
-    }
-
-    /// How many processes and threads the limit of them has refused.
-    pub(super) fn process_refusals(&self) -> u64 {
-        self.count(|_| "pids.events", "max ")
-    }
-
-    fn count(&self, name: impl Fn(Version) -> &'static str, key: &str) -> u64 {
-        let count = |(path, version): &(PathBuf, Version)| {
-            let text = fs::read_to_string(path.join(name(*version))).ok()?;
-            text.lines()
-                .find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok())
-        };
-        self.paths.iter().filter_map(count).sum()
-    }
-
-    /// Removes the groups once their last process is gone, which may take some milliseconds.
-    pub(super) async fn remove(&self) {
-        for _ in 0..REMOVE_ATTEMPTS {
-            if self.try_remove() {
-                return;
-            }
-            tokio::time::sleep(REMOVE_REST).await;
-        }
-    }
-
-    /// The same, on a thread that may wait.
-    pub(super) fn remove_blocking(&self) {
-        for _ in 0..REMOVE_ATTEMPTS {
-            if self.try_remove() {
-                return;
-            }
-            std::thread::sleep(REMOVE_REST);
-        }
-    }
-
-    fn try_remove(&self) -> bool {
-        self.paths
-            .iter()
-            .all(|(path, _)| match fs::remove_dir(path) {
-                Ok(()) => true,
-                Err(error) => error.kind() == io::ErrorKind::NotFound,
-            })
     }
 }
 

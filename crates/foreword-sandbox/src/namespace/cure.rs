@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use super::protocol::{Fault, Step};
-use crate::state::Unavailable;
+use crate::{
+    driver::protocol::{Fault, Step},
+    state::Unavailable,
+};
 
 /// What the host says of itself, as far as a cure depends on it.
 #[expect(

@@ -22,23 +22,19 @@ use rustix::{
     process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 
-use super::{
-    cgroup::Group,
+use crate::{
+    driver::{
+        group::Group,
+        protocol::{Fault, Reply, Start, receive, send},
+        sandbox::Started,
+    },
     init::INIT_ARGUMENT,
-    protocol::{Fault, Reply, Start, receive, send},
 };
 
 /// This program, also when its file was replaced meanwhile.
 const OURSELVES: &str = "/proc/self/exe";
 /// How long making a sandbox may take. It takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// An init process that is ready.
-#[derive(Debug)]
-pub(super) struct Started {
-    pub(super) socket: OwnedFd,
-    pub(super) pidfd: OwnedFd,
-}
 
 /// A sandbox that nobody has taken yet. Dropped like that, it is ended, reaped and its groups removed, on the thread that made it.
 pub(super) struct Fresh {
@@ -68,7 +64,9 @@ impl Drop for Fresh {
     fn drop(&mut self) {
         if let Some(Started { socket, pidfd }) = self.started.take() {
             drop(socket);
-            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            if let Some(pidfd) = pidfd {
+                let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            }
         }
         if let Some(group) = &self.group {
             group.remove_blocking();
@@ -116,7 +114,7 @@ fn start(start: &Start, doors: &[OwnedFd]) -> Result<Started, StartError> {
     let pidfd = ready?;
     Ok(Started {
         socket: ours,
-        pidfd,
+        pidfd: Some(pidfd),
     })
 }
 

@@ -16,12 +16,17 @@ mod support;
 
 use std::{
     fs::File,
+    panic::{AssertUnwindSafe, resume_unwind},
     process::{Command, ExitCode, Stdio},
 };
 
+use futures::FutureExt;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::{cases::Case, support::Backend};
+use crate::{
+    cases::Case,
+    support::{Backend, Engine},
+};
 
 /// Becomes an unprivileged user, who needs no name.
 const AS_NOBODY: &[&str] = &[
@@ -41,35 +46,48 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // A case looks at what its process has and takes, so each gets a process of its own.
     let is_alone = arguments.exact;
-    let trials = cases::all().into_iter().flat_map(|case| {
+    let mut trials = Vec::new();
+    for case in cases::all() {
         let directly = format!("namespace::{}", case.name);
-        let as_nobody = format!("namespace_unprivileged::{}", case.name);
-        let name = directly.clone();
         let again = directly.clone();
-        [
-            Trial::test(directly, move || {
-                if is_alone {
-                    run(&case)
-                } else {
-                    run_alone(&name, &[])
-                }
-            }),
-            Trial::test(as_nobody, move || {
-                run_alone(&again, if is_root() { AS_NOBODY } else { &[] })
-            }),
-        ]
-    });
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+        trials.push(trial(directly, is_alone, case, Backend::namespace()));
+        let as_nobody = format!("namespace_unprivileged::{}", case.name);
+        trials.push(Trial::test(as_nobody, move || {
+            run_alone(&again, if is_root() { AS_NOBODY } else { &[] })
+        }));
+        for engine in Engine::all() {
+            let name = format!("{}::{}", engine.name, case.name);
+            trials.push(trial(name, is_alone, case, Backend::docker(&engine)));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(name: String, is_alone: bool, case: Case, backend: Backend) -> Trial {
+    let again = name.clone();
+    Trial::test(name, move || {
+        if is_alone {
+            run(&case, &backend)
+        } else {
+            run_alone(&again, &[])
+        }
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the harness wants it so")]
-fn run(case: &Case) -> Result<(), Failed> {
+fn run(case: &Case, backend: &Backend) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on((case.run)(Backend::namespace()));
+    runtime.block_on(async {
+        let ran = AssertUnwindSafe((case.run)(backend.clone())).catch_unwind().await;
+        backend.close().await;
+        if let Err(panic) = ran {
+            resume_unwind(panic);
+        }
+    });
     Ok(())
 }
 

@@ -5,38 +5,67 @@ use std::{
     ops::RangeBounds,
     os::unix::fs::chown,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use foreword_sandbox::{
-    BackgroundOutput, Command, CommandEnd, Ending, Enforcement, NamespaceSandboxes, SandboxConfig,
-    SandboxError, SandboxKey, SandboxSpec, Sandboxes, SkillsDirectory,
+    BackendName, BackgroundOutput, Command, CommandEnd, ContainerFiles, DockerConfig, Ending,
+    Enforcement, SandboxConfig,
+    SandboxError, SandboxKey, SandboxSpec, Sandboxes, Setup, SkillsDirectory,
 };
 use tempfile::TempDir;
 
 /// What the cases are run against.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Backend {
-    open: fn(&SandboxConfig) -> Arc<dyn Sandboxes>,
+    pub(crate) name: BackendName,
+    docker: DockerConfig,
+    /// What was opened, to be stopped when the case has ended.
+    opened: Arc<Mutex<Vec<Arc<dyn Sandboxes>>>>,
 }
 
 impl Backend {
     pub(crate) fn namespace() -> Self {
         Self {
-            open: |config| match NamespaceSandboxes::open(config) {
-                Ok(sandboxes) => Arc::new(sandboxes.guarding_every(Duration::from_millis(200))),
-                Err(unavailable) => panic!("{unavailable}"),
+            name: BackendName::Namespace,
+            docker: DockerConfig::default(),
+            opened: Arc::default(),
+        }
+    }
+
+    pub(crate) fn docker(engine: &Engine) -> Self {
+        Self {
+            name: BackendName::Docker,
+            docker: DockerConfig {
+                image: engine.image.clone(),
+                host: Some(engine.host.clone()),
+                files: engine.files,
+                ..DockerConfig::default()
             },
+            opened: Arc::default(),
+        }
+    }
+
+    /// Whether sandboxes are containers, which show what their image and engine show.
+    pub(crate) fn is_container(&self) -> bool {
+        self.name == BackendName::Docker
+    }
+
+    /// Stops what is still there: a container outlives its server.
+    pub(crate) async fn close(&self) {
+        let opened = std::mem::take(&mut *self.opened.lock().unwrap());
+        for sandboxes in opened {
+            sandboxes.stop_all().await;
         }
     }
 
     /// Opens sandboxes that are small enough to fill.
-    pub(crate) fn open(self) -> Place {
+    pub(crate) fn open(&self) -> Place {
         self.open_with(|_| {})
     }
 
-    pub(crate) fn open_with(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+    pub(crate) fn open_with(&self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
         let mut config = SandboxConfig {
             memory_bytes: 256 << 20,
             max_processes: 128,
@@ -46,16 +75,27 @@ impl Backend {
             ..SandboxConfig::default()
         };
         change(&mut config);
-        let sandboxes = (self.open)(&config);
+        config.backend = self.name;
+        config.docker = self.docker.clone();
+        let directory = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            guard_period: Duration::from_millis(200),
+            ..Setup::new(config.clone(), directory.path())
+        };
+        let sandboxes = foreword_sandbox::open(&setup);
+        if let Some(unavailable) = sandboxes.state().unavailable {
+            panic!("{unavailable}");
+        }
+        self.opened.lock().unwrap().push(Arc::clone(&sandboxes));
         Place {
             sandboxes,
-            directory: tempfile::tempdir().unwrap(),
+            directory,
             config,
         }
     }
 
     /// The same on a disk of which each sees how much is free, and that no other program of the machine writes to.
-    pub(crate) fn open_on_quiet_disk(self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+    pub(crate) fn open_on_quiet_disk(&self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
         let place = self.open_with(change);
         match tempfile::tempdir_in("/dev/shm") {
             Ok(directory) => Place { directory, ..place },
@@ -100,7 +140,8 @@ impl Place {
     /// Gives a file of the host to the sandbox's user.
     pub(crate) fn own(&self, path: &Path) {
         if rustix::process::geteuid().is_root() {
-            chown(path, Some(self.config.host_uid), Some(self.config.host_uid)).unwrap();
+            let owner = self.config.files_owner();
+            chown(path, Some(owner), Some(owner)).unwrap();
         }
     }
 
@@ -113,7 +154,7 @@ impl Place {
             .unwrap();
         matches!(
             limit.enforcement,
-            Enforcement::Cgroup1 | Enforcement::Cgroup2
+            Enforcement::Cgroup1 | Enforcement::Cgroup2 | Enforcement::Engine
         )
     }
 }
@@ -236,4 +277,41 @@ pub(crate) async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("waited in vain: {what}");
+}
+
+/// A container engine to run the cases against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Engine {
+    /// What its cases are called.
+    pub(crate) name: String,
+    pub(crate) host: String,
+    pub(crate) image: String,
+    pub(crate) files: ContainerFiles,
+}
+
+/// The engines that this run was given: `name=host,image,binds` or `…,volumes`, with spaces in between.
+pub(crate) const ENGINES: &str = "FOREWORD_TEST_ENGINES";
+
+impl Engine {
+    pub(crate) fn all() -> Vec<Self> {
+        let given = std::env::var(ENGINES).unwrap_or_default();
+        let read = |engine: &str| {
+            let (name, rest) = engine.split_once('=')?;
+            let mut words = rest.split(',');
+            Some(Self {
+                name: name.to_owned(),
+                host: words.next()?.to_owned(),
+                image: words.next()?.to_owned(),
+                files: match words.next()? {
+                    "binds" => ContainerFiles::Binds,
+                    "volumes" => ContainerFiles::Volumes,
+                    _ => return None,
+                },
+            })
+        };
+        given
+            .split_ascii_whitespace()
+            .map(|engine| read(engine).unwrap_or_else(|| panic!("{ENGINES}: cannot read `{engine}`")))
+            .collect()
+    }
 }

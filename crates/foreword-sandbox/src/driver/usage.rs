@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// How often is looked while a command runs. A walk that takes long is followed by a rest of ten times as long.
-pub(super) const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
-pub(super) const REST_FACTOR: u32 = 10;
+pub(crate) const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const REST_FACTOR: u32 = 10;
 /// When is looked first at a command that begins over the quota: short ones could else write again and again.
 const SOON: Duration = Duration::from_millis(100);
 /// How long an answer may wait for a count that spares the model a wrong note.
@@ -33,7 +33,7 @@ const NOTICED_BYTES: u64 = 16 << 20;
 const QUIET_SAMPLES: u32 = 3;
 
 /// What a workspace holds.
-pub(super) struct UsageWatch {
+pub(crate) struct UsageWatch {
     directories: Vec<PathBuf>,
     quota: u64,
     min_free: u64,
@@ -45,23 +45,23 @@ pub(super) struct UsageWatch {
 
 /// What is free of a disk.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Free {
+pub(crate) struct Free {
     /// Bytes; fewer if there are few places for files left, since each file takes one.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// A number that gets smaller whatever is written, bytes or empty files; only its changes mean something.
-    pub(super) room: u64,
+    pub(crate) room: u64,
 }
 
 /// What the workspaces of one backend have in common.
 #[derive(Default)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     /// How many were ended because they filled it.
     ended: AtomicU64,
 }
 
 impl UsageWatch {
     /// `quota` 0 is without limit.
-    pub(super) fn new(
+    pub(crate) fn new(
         directories: Vec<PathBuf>,
         quota: u64,
         min_free: u64,
@@ -79,12 +79,12 @@ impl UsageWatch {
     }
 
     /// What is used, if it is more than the quota, as last counted.
-    pub(super) fn over_quota(&self) -> Option<Usage> {
+    pub(crate) fn over_quota(&self) -> Option<Usage> {
         self.beyond_quota((*self.counted())?)
     }
 
     /// The same, counted anew if it is: what was too much may have been deleted. If counting takes long, the last count is said.
-    pub(super) async fn over_quota_now(self: &Arc<Self>) -> Option<Usage> {
+    pub(crate) async fn over_quota_now(self: &Arc<Self>) -> Option<Usage> {
         self.over_quota()?;
         let watch = Arc::clone(self);
         let count = async move {
@@ -101,7 +101,7 @@ impl UsageWatch {
     }
 
     /// `used`, if it is more than the quota.
-    pub(super) fn beyond_quota(&self, used: u64) -> Option<Usage> {
+    pub(crate) fn beyond_quota(&self, used: u64) -> Option<Usage> {
         (used > self.quota).then_some(Usage {
             used,
             limit: self.quota,
@@ -109,7 +109,7 @@ impl UsageWatch {
     }
 
     /// Counts in the background, unless that is being done already.
-    pub(super) fn recount(self: &Arc<Self>) {
+    pub(crate) fn recount(self: &Arc<Self>) {
         if self.is_idle() {
             return;
         }
@@ -123,14 +123,14 @@ impl UsageWatch {
     }
 
     /// What was counted last, if nobody is counting anew.
-    pub(super) fn settled(&self) -> Option<u64> {
+    pub(crate) fn settled(&self) -> Option<u64> {
         let _turn = self.counting.try_lock().ok()?;
         *self.counted()
     }
 
     /// Looks again and again, and comes back when the command has to end. Only growth counts: what was too large before may be made
     /// smaller.
-    pub(super) async fn wait_for_too_much(self: Arc<Self>) -> Ending {
+    pub(crate) async fn wait_for_too_much(self: Arc<Self>) -> Ending {
         if self.is_idle() {
             return std::future::pending().await;
         }
@@ -164,17 +164,17 @@ impl UsageWatch {
     }
 
     /// Whether less is free than has to stay free.
-    pub(super) fn is_low(&self, free: Free) -> bool {
+    pub(crate) fn is_low(&self, free: Free) -> bool {
         free.bytes < self.min_free
     }
 
     /// The disk, which others have as well.
-    pub(super) fn disk(&self) -> &Disk {
+    pub(crate) fn disk(&self) -> &Disk {
         &self.disk
     }
 
     /// Counts, unless another command's watch is counting now; then what was counted last has to do.
-    pub(super) async fn sample(self: Arc<Self>) -> Option<(u64, Free)> {
+    pub(crate) async fn sample(self: Arc<Self>) -> Option<(u64, Free)> {
         let watch = Arc::clone(&self);
         let Ok(turn) = Arc::clone(&self.counting).try_lock_owned() else {
             let used = *self.counted();
@@ -193,7 +193,7 @@ impl UsageWatch {
     }
 
     /// Whether there is nothing to watch.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.quota == u64::MAX && self.min_free == 0
     }
 
@@ -208,7 +208,7 @@ impl UsageWatch {
     }
 
     /// What is free of the disk.
-    pub(super) fn free(&self) -> Free {
+    pub(crate) fn free(&self) -> Free {
         let free = |directory: &PathBuf| {
             let disk = rustix::fs::statvfs(directory).ok()?;
             let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -235,7 +235,7 @@ impl UsageWatch {
 
 impl Disk {
     /// Somebody who filled it was ended.
-    pub(super) fn note_end(&self) {
+    pub(crate) fn note_end(&self) {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -245,7 +245,7 @@ impl Disk {
 }
 
 /// Follows free space from sample to sample.
-pub(super) struct Falling {
+pub(crate) struct Falling {
     /// The most that was free since it last fell.
     mark: u64,
     /// How often it fell while it was low.
@@ -256,7 +256,7 @@ pub(super) struct Falling {
 
 /// What free space did since the sample before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fall {
+pub(crate) enum Fall {
     No,
     Once,
     /// For the second time shortly one after another, while it was low and nobody else was ended for it.
@@ -264,7 +264,7 @@ pub(super) enum Fall {
 }
 
 impl Falling {
-    pub(super) fn from(free: u64, disk: &Disk) -> Self {
+    pub(crate) fn from(free: u64, disk: &Disk) -> Self {
         Self {
             mark: free,
             falls: 0,
@@ -274,7 +274,7 @@ impl Falling {
     }
 
     /// Takes a sample.
-    pub(super) fn look(&mut self, free: u64, is_low: bool, disk: &Disk) -> Fall {
+    pub(crate) fn look(&mut self, free: u64, is_low: bool, disk: &Disk) -> Fall {
         let ended = disk.ended();
         if self.ended != ended {
             // It may have been theirs.

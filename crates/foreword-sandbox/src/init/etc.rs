@@ -4,10 +4,8 @@
 
 use std::{fs, io, path::Path};
 
-use super::{
-    super::protocol::Start,
-    root::{directory, file, show},
-};
+use super::root::{directory, file, show};
+use crate::driver::protocol::Start;
 
 const PASSWD: &str = "\
 root:x:0:0:root:/root:/usr/sbin/nologin
@@ -58,7 +56,7 @@ const SHOWN: [&str; 20] = [
 const SHOWN_FAMILIES: [&str; 2] = ["java-", "ImageMagick-"];
 
 /// Makes `/etc` from that of the host, which is below `old`; or changes what a root file system of the operator's choice has.
-pub(super) fn make(old: &Path, start: &Start) -> io::Result<()> {
+pub(crate) fn make(old: &Path, start: &Start) -> io::Result<()> {
     let host_file = |name: &str| fs::read_to_string(old.join("etc").join(name)).unwrap_or_default();
     let (hosts, resolver) = if start.host_network {
         (host_file("hosts"), host_file("resolv.conf"))

@@ -3,21 +3,19 @@
 use rustix::{
     process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit},
     thread::{
-        CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
     },
 };
 
-use super::{
-    super::protocol::{During, Fault, Limits, Step},
-    seccomp,
-};
+use super::seccomp;
+use crate::driver::protocol::{During, Fault, Limits, Step};
 
 /// Queued signals, which timers need too: the usual 64 sandboxes together leave the host a third of what it has.
 const MOST_PENDING_SIGNALS: u64 = 1024;
 
 /// Confines this process and all that it will start.
-pub(super) fn confine(limits: &Limits) -> Result<(), Fault> {
+pub(crate) fn confine(limits: &Limits) -> Result<(), Fault> {
     limit(limits).during(Step::DropPrivileges)?;
     drop_capabilities().during(Step::DropPrivileges)?;
     set_no_new_privs(true).during(Step::DropPrivileges)?;
@@ -29,14 +27,7 @@ pub(super) fn confine(limits: &Limits) -> Result<(), Fault> {
 
 fn drop_capabilities() -> rustix::io::Result<()> {
     clear_ambient_capability_set()?;
-    for number in 0..64 {
-        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
-            Ok(()) => {}
-            // The kernel has no more.
-            Err(rustix::io::Errno::INVAL) => break,
-            Err(error) => return Err(error),
-        }
-    }
+    empty_bounding_set()?;
     let none = CapabilitySet::empty();
     set_capabilities(
         None,
@@ -46,6 +37,21 @@ fn drop_capabilities() -> rustix::io::Result<()> {
             inheritable: none,
         },
     )
+}
+
+/// Takes away whatever a program could still bring.
+pub(super) fn empty_bounding_set() -> rustix::io::Result<()> {
+    for number in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        match capability_is_in_bounding_set(capability) {
+            Ok(true) => remove_capability_from_bounding_set(capability)?,
+            Ok(false) => {}
+            // The kernel has no more.
+            Err(rustix::io::Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn limit(limits: &Limits) -> rustix::io::Result<()> {

@@ -17,13 +17,10 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{
-    error::FileError,
-    files::{FileStat, InsteadOf, ListDirectory, Listing, ReadFile, Written},
-};
+use crate::operation::FileOperation;
 
 /// The user and group inside.
-pub(super) const INSIDE_UID: u32 = 1000;
+pub(crate) const INSIDE_UID: u32 = 1000;
 
 /// The largest datagram.
 const MOST_BYTES: usize = 64 << 10;
@@ -32,40 +29,48 @@ const MOST_DESCRIPTORS: usize = 4;
 
 /// The first message, to stage 1: what the sandbox is made of. Descriptors: the files of the control groups to join.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// The user and group outside that [`INSIDE_UID`] stands for.
-    pub(super) outside_uid: u32,
-    pub(super) outside_gid: u32,
-    pub(super) host_network: bool,
-    pub(super) rootfs: Option<PathBuf>,
-    pub(super) trees: Vec<Tree>,
-    pub(super) tmp_bytes: u64,
-    pub(super) limits: Limits,
+    pub(crate) outside_uid: u32,
+    pub(crate) outside_gid: u32,
+    pub(crate) host_network: bool,
+    pub(crate) rootfs: Option<PathBuf>,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) tmp_bytes: u64,
+    pub(crate) limits: Limits,
+}
+
+/// The first message to process 1 of a container, whose root directory is made already.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Contained {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) limits: Limits,
 }
 
 /// A directory of the host that the sandbox sees.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Tree {
-    pub(super) host: PathBuf,
-    pub(super) inside: String,
-    pub(super) writable: bool,
+pub(crate) struct Tree {
+    pub(crate) host: PathBuf,
+    pub(crate) inside: String,
+    pub(crate) writable: bool,
 }
 
 /// Resource limits of each process.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Limits {
-    pub(super) open_files: u64,
+pub(crate) struct Limits {
+    pub(crate) open_files: u64,
     /// The largest file.
-    pub(super) file_bytes: Option<u64>,
+    pub(crate) file_bytes: Option<u64>,
     /// Where no control group counts processes.
-    pub(super) processes: Option<u64>,
+    pub(crate) processes: Option<u64>,
     /// Where no control group counts memory.
-    pub(super) data_bytes: Option<u64>,
+    pub(crate) data_bytes: Option<u64>,
 }
 
 /// From the server to init.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// Run bash. Descriptors: where output goes, the script.
     Run {
         id: u32,
@@ -83,7 +88,7 @@ pub(super) enum Request {
 
 /// From stages 1 and 2 to the server.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Init exists. Descriptor: its pidfd.
     Cloned,
     /// The sandbox is complete.
@@ -101,16 +106,16 @@ pub(super) enum Reply {
 /// What went wrong while a sandbox was made.
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
 #[error("{step}: {}", io::Error::from_raw_os_error(*.errno))]
-pub(super) struct Fault {
-    pub(super) step: Step,
+pub(crate) struct Fault {
+    pub(crate) step: Step,
     /// More about the step, such as a path.
-    pub(super) detail: String,
-    pub(super) errno: i32,
+    pub(crate) detail: String,
+    pub(crate) errno: i32,
 }
 
 /// A step of making a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Receive,
     JoinGroup,
     Clone,
@@ -153,7 +158,7 @@ impl std::fmt::Display for Step {
 }
 
 /// Names the step of an error.
-pub(super) trait During<T> {
+pub(crate) trait During<T> {
     fn during(self, step: Step) -> Result<T, Fault>;
     fn during_with(self, step: Step, detail: impl FnOnce() -> String) -> Result<T, Fault>;
 }
@@ -175,33 +180,8 @@ impl<T, E: Into<io::Error>> During<T> for Result<T, E> {
     }
 }
 
-/// Work on files. The content of a file to write comes over the socket.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum FileOperation {
-    Read(ReadFile),
-    Write {
-        path: PathBuf,
-        instead_of: InsteadOf,
-        mode: Option<u32>,
-        bytes: u64,
-    },
-    List(ListDirectory),
-    Stat(PathBuf),
-}
-
-/// The answer to it, in front of which its length stands. After `Read` come that many bytes.
-pub(super) type FileReply = Result<FileAnswer, FileError>;
-
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum FileAnswer {
-    Read { stat: FileStat, bytes: u64 },
-    Written(Written),
-    Listing(Listing),
-    Stat(FileStat),
-}
-
 /// Sends one message.
-pub(super) fn send<M: Serialize>(
+pub(crate) fn send<M: Serialize>(
     socket: impl AsFd,
     message: &M,
     descriptors: &[BorrowedFd<'_>],
@@ -230,7 +210,7 @@ pub(super) fn send<M: Serialize>(
 }
 
 /// Receives one message, or `None` when the other side is gone.
-pub(super) fn receive<M: DeserializeOwned>(
+pub(crate) fn receive<M: DeserializeOwned>(
     socket: impl AsFd,
     flags: RecvFlags,
 ) -> io::Result<Option<(M, Vec<OwnedFd>)>> {

@@ -8,6 +8,7 @@
 
 mod command;
 mod confine;
+mod contained;
 mod etc;
 mod files;
 mod kill;
@@ -27,22 +28,25 @@ use rustix::{
     process::Pid,
 };
 
-use super::{
-    protocol::{During, Fault, INSIDE_UID, Reply, Start, Step, receive, send},
+use crate::{
+    driver::protocol::{During, Fault, INSIDE_UID, Reply, Start, Step, receive, send},
     sys,
 };
 
 /// The argument that makes a process the init process of a sandbox.
 pub const INIT_ARGUMENT: &str = "sandbox-init";
 
-pub(super) use files::stat;
+pub(crate) use files::stat;
+
+pub use contained::AGENT_ARGUMENT;
 
 /// See [`crate::init_main`].
 pub(crate) fn init_main() {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|argument| argument == INIT_ARGUMENT)
-    {
+    let argument = std::env::args_os().nth(1);
+    if argument.as_deref() == Some(AGENT_ARGUMENT.as_ref()) {
+        sys::exit(contained::run());
+    }
+    if argument.as_deref() == Some(INIT_ARGUMENT.as_ref()) {
         let status = if let Ok(socket) = take_socket() {
             stage_1(&socket)
         } else {

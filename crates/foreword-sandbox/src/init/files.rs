@@ -21,9 +21,9 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD};
 
-use super::super::protocol::{FileAnswer, FileOperation, FileReply};
 use crate::{
     error::{FileError, NotFound},
+    operation::{FileAnswer, FileOperation, FileReply},
     files::{Entry, FileKind, FileStat, InsteadOf, ListDirectory, Listing, ReadFile, Written},
     spec::HOME,
 };
@@ -36,7 +36,7 @@ const MOST_UNSIZED_BYTES: u64 = 16 << 20;
 const MOST_NAMES: usize = 200;
 
 /// Runs in the child; the result is its status.
-pub(super) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
+pub(crate) fn work(operation: FileOperation, channel: OwnedFd) -> i32 {
     let mut channel = UnixStream::from(channel);
     let done = super::command::enter_home().and_then(|()| match operation {
         FileOperation::Read(read) => match open(&read) {
@@ -348,7 +348,7 @@ fn is_hidden(name: &OsString) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-pub(in super::super) fn stat(metadata: &Metadata) -> FileStat {
+pub(crate) fn stat(metadata: &Metadata) -> FileStat {
     FileStat {
         kind: kind(metadata),
         size: metadata.len(),

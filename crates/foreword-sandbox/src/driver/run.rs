@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{MemfdFlags, OFlags, fchown, fcntl_getfl, fcntl_setfl, memfd_create},
+    fs::{MemfdFlags, Mode, OFlags, fchmod, fcntl_getfl, fcntl_setfl, memfd_create},
     pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with},
 };
 use tokio::{
@@ -27,9 +27,9 @@ use super::{
     usage::UsageWatch,
 };
 use crate::{
-    command::{BackgroundOutput, Command, CommandEnd, Ending, MAX_COMMAND_BYTES, Output},
-    error::SandboxError,
+    command::{BackgroundOutput, Command, CommandEnd, Ending, Output},
     pool::Life,
+    pooled::RunError,
     spec::HOME,
     state::Usage,
 };
@@ -43,73 +43,8 @@ const LAST_WORDS: Duration = Duration::from_millis(25);
 /// How long killing a command may take before the whole sandbox is ended.
 const KILL_PATIENCE: Duration = Duration::from_secs(6);
 
-/// Why a command could not be run to its end.
-pub(super) enum RunError {
-    /// Init could not make a process. Nothing has run.
-    NoProcessLeft,
-    /// The sandbox had ended. Nothing has run.
-    NotBegun,
-    /// The sandbox ended meanwhile, and not by its memory limit.
-    Ended,
-    Failed(SandboxError),
-}
-
-impl RunError {
-    /// What it means that a request could not be sent. If init is not gone, the server lacks something, such as descriptors, and the
-    /// sandbox is well.
-    pub(super) fn not_sent(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::NotConnected => Self::NotBegun,
-            _ => error.into(),
-        }
-    }
-}
-
-impl From<io::Error> for RunError {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(super::backend_error(error))
-    }
-}
-
-/// Checks what bash cannot be given.
-pub(super) fn check(command: &Command) -> Result<(), SandboxError> {
-    if command.script.len() > MAX_COMMAND_BYTES {
-        return Err(SandboxError::InvalidCommand(
-            "is longer than 1 MiB; write it to a file and run that",
-        ));
-    }
-    if command.script.contains('\0') {
-        return Err(SandboxError::InvalidCommand(
-            "holds a NUL character, which bash cannot be given",
-        ));
-    }
-    let environment_bytes: usize = command
-        .environment
-        .iter()
-        .map(|(name, value)| name.len() + value.len())
-        .sum();
-    if environment_bytes > 8 << 10 {
-        return Err(SandboxError::InvalidCommand(
-            "has an environment of more than 8 KiB",
-        ));
-    }
-    let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
-    if command
-        .environment
-        .iter()
-        .any(|(name, value)| bad_name(name) || value.contains('\0'))
-    {
-        return Err(SandboxError::InvalidCommand(
-            "has a variable that no environment can hold",
-        ));
-    }
-    Ok(())
-}
-
 /// Runs `command`, for at most `limit`.
-pub(super) async fn run(
+pub(crate) async fn run(
     sandbox: &Arc<Sandbox>,
     command: &Command,
     limit: Duration,
@@ -119,7 +54,7 @@ pub(super) async fn run(
     let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
     let memory_kills = sandbox.memory_kills();
     let refusals = sandbox.process_refusals();
-    let (reading, writing) = make_pipe(sandbox)?;
+    let (reading, writing) = make_pipe()?;
     let script = Script::new(&command.script)?;
     let mut job = Job::new(sandbox);
     let request = Request::Run {
@@ -341,12 +276,10 @@ impl Pipe {
     }
 }
 
-fn make_pipe(sandbox: &Sandbox) -> io::Result<(Receiver, OwnedFd)> {
+fn make_pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (reading, writing) = pipe_with(PipeFlags::CLOEXEC)?;
-    // So that `/dev/stdout` and `/dev/stderr` can be opened inside.
-    if let Some((uid, gid)) = sandbox.owner {
-        fchown(&writing, Some(uid), Some(gid))?;
-    }
+    // So that the sandbox's user can open `/dev/stdout` and `/dev/stderr`; nobody else finds them.
+    fchmod(&writing, Mode::from_raw_mode(0o666))?;
     // A user who has many pipes may be refused; the smaller one does too.
     let _ = fcntl_setpipe_size(&reading, PIPE_BYTES);
     fcntl_setfl(&reading, fcntl_getfl(&reading)? | OFlags::NONBLOCK)?;
@@ -398,30 +331,5 @@ fn ending(status: i32) -> Ending {
     match status & 0x7f {
         0 => Ending::Exited(status.to_be_bytes()[2]),
         signal => Ending::Killed { signal },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rustix::io::Errno;
-
-    use super::*;
-
-    #[test]
-    fn a_sandbox_is_given_up_only_if_its_init_is_gone() {
-        let is_given_up =
-            |errno: Errno| matches!(RunError::not_sent(errno.into()), RunError::NotBegun);
-        for gone in [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN] {
-            assert!(is_given_up(gone), "{gone}");
-        }
-        for lacking in [
-            Errno::TOOMANYREFS,
-            Errno::MFILE,
-            Errno::NFILE,
-            Errno::NOBUFS,
-            Errno::NOMEM,
-        ] {
-            assert!(!is_given_up(lacking), "{lacking}");
-        }
     }
 }

@@ -5,9 +5,7 @@ use std::{
     fs, io,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::fs::MetadataExt,
     },
-    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
@@ -17,32 +15,37 @@ use std::{
 
 use async_trait::async_trait;
 use rustix::{
-    fs::{Gid, Uid},
     net::{RecvFlags, SendFlags},
     process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
     runtime::Handle,
-    sync::oneshot,
+    sync::{Notify, oneshot},
     task::AbortHandle,
 };
 
 use super::{
-    cgroup::Group,
+    group::Group,
     guard::Work,
     protocol::{Reply, Request, receive, send},
-    start::Started,
-    sys,
     usage::UsageWatch,
 };
-use crate::{command::Restart, pool::Life, spec::SandboxSpec};
+use crate::{command::Restart, pool::Life, spec::Directories, sys};
 
 /// How long init gets to end by itself once its socket is closed; it takes a millisecond.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 
+/// An init process that is ready.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) socket: OwnedFd,
+    /// Its pidfd; none for process 1 of the container that we are in, whose end is ours too.
+    pub(crate) pidfd: Option<OwnedFd>,
+}
+
 /// A running sandbox. Dropping it ends it; [`Life::stop`] also waits.
-pub(super) struct Sandbox {
+pub(crate) struct Sandbox {
     link: Arc<Link>,
     reader: AbortHandle,
     runtime: Handle,
@@ -52,28 +55,11 @@ pub(super) struct Sandbox {
     untold: Mutex<Option<Restart>>,
     told_memory_kills: AtomicU64,
     /// What it is doing for the server.
-    pub(super) work: Work,
+    pub(crate) work: Work,
     /// What it was started with.
-    pub(super) directories: Directories,
+    pub(crate) directories: Directories,
     /// What its workspace holds.
-    pub(super) usage: Arc<UsageWatch>,
-    /// Who it is outside, if that is another than the server.
-    pub(super) owner: Option<(Uid, Gid)>,
-}
-
-/// Which directories a workspace is made of. Deleted and made again under the same name, they are others: what is mounted is
-/// the deleted ones, in which nothing can be made any more.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Directories([Option<(u64, u64)>; 3]);
-
-impl Directories {
-    pub(super) fn of(spec: &SandboxSpec) -> Self {
-        let identity = |path: &Path| {
-            let metadata = fs::metadata(path).ok()?;
-            Some((metadata.dev(), metadata.ino()))
-        };
-        Self([&spec.home, &spec.outputs, &spec.uploads].map(|path| identity(path)))
-    }
+    pub(crate) usage: Arc<UsageWatch>,
 }
 
 /// The socket, and who waits for an answer.
@@ -81,11 +67,12 @@ struct Link {
     socket: AsyncFd<OwnedFd>,
     waiting: Mutex<HashMap<u32, oneshot::Sender<Answer>>>,
     dead: AtomicBool,
+    gone: Notify,
 }
 
 /// What init says to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// No process could be made for it.
     NotStarted,
     /// Its process ended with this wait status.
@@ -96,7 +83,7 @@ pub(super) enum Answer {
 
 /// What has to be cleared away after the end.
 struct Remains {
-    pidfd: OwnedFd,
+    pidfd: Option<OwnedFd>,
     group: Group,
     cleared: tokio::sync::Mutex<bool>,
 }
@@ -123,12 +110,11 @@ impl Drop for Clearing {
 }
 
 impl Sandbox {
-    pub(super) fn new(
+    pub(crate) fn new(
         started: Started,
         group: Group,
         directories: Directories,
         usage: Arc<UsageWatch>,
-        owner: Option<(Uid, Gid)>,
     ) -> io::Result<Self> {
         // First, so that what cannot become a sandbox is cleared away too.
         let remains = Clearing {
@@ -144,6 +130,7 @@ impl Sandbox {
             socket: sys::watch(started.socket, Interest::READABLE | Interest::WRITABLE)?,
             waiting: Mutex::default(),
             dead: AtomicBool::new(false),
+            gone: Notify::new(),
         });
         let reader = tokio::spawn(Arc::clone(&link).read()).abort_handle();
         Ok(Self {
@@ -157,12 +144,11 @@ impl Sandbox {
             work: Work::default(),
             directories,
             usage,
-            owner,
         })
     }
 
     /// A number for a request, and where its answer will come. Nothing comes if the sandbox ends.
-    pub(super) fn expect_answer(&self) -> Expected {
+    pub(crate) fn expect_answer(&self) -> Expected {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         // With the lock held, so that the end of the reader is not missed.
@@ -179,7 +165,7 @@ impl Sandbox {
     }
 
     /// Sends a request.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         request: &Request,
         descriptors: &[BorrowedFd<'_>],
@@ -188,7 +174,7 @@ impl Sandbox {
     }
 
     /// Sends a request from where one cannot wait.
-    pub(super) fn send_later(&self, request: Request, descriptor: Option<OwnedFd>) {
+    pub(crate) fn send_later(&self, request: Request, descriptor: Option<OwnedFd>) {
         let link = Arc::clone(&self.link);
         self.runtime.spawn(async move {
             let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
@@ -198,17 +184,17 @@ impl Sandbox {
     }
 
     /// Remembers why it took the place of another, for the next command: only a command's end can say so.
-    pub(super) fn owe(&self, restart: Restart) {
+    pub(crate) fn owe(&self, restart: Restart) {
         self.untold().get_or_insert(restart);
     }
 
     /// Why it took the place of another, if nobody was told yet.
-    pub(super) fn take_owed(&self) -> Option<Restart> {
+    pub(crate) fn take_owed(&self) -> Option<Restart> {
         self.untold().take()
     }
 
     /// Ends it, for which the next one says this reason.
-    pub(super) async fn end_for(&self, restart: Restart) {
+    pub(crate) async fn end_for(&self, restart: Restart) {
         *self.untold() = Some(restart);
         self.stop().await;
     }
@@ -218,34 +204,43 @@ impl Sandbox {
     }
 
     /// How many processes the memory limit has ended so far.
-    pub(super) fn memory_kills(&self) -> u64 {
+    pub(crate) fn memory_kills(&self) -> u64 {
         self.remains.group.memory_kills()
     }
 
     /// Whether the memory limit ended a process since there were `before`, or since this was last asked: one that ended while no
     /// command ran is told by the next.
-    pub(super) fn memory_killed(&self, before: u64) -> bool {
+    pub(crate) fn memory_killed(&self, before: u64) -> bool {
         let now = self.memory_kills();
         let told = self.told_memory_kills.fetch_max(now, Ordering::Relaxed);
         now > before.min(told)
     }
 
     /// How many processes the limit of processes has refused so far, if a group keeps it.
-    pub(super) fn process_refusals(&self) -> u64 {
+    pub(crate) fn process_refusals(&self) -> u64 {
         self.remains.group.process_refusals()
     }
 
     /// Whether there are processes besides init, if that can be seen.
-    pub(super) fn has_background(&self) -> Option<bool> {
+    pub(crate) fn has_background(&self) -> Option<bool> {
         match self.remains.group.processes() {
-            Some(count) => Some(count > 1),
-            None => self.remains.has_children(),
+            Some(count) if self.remains.pidfd.is_some() => Some(count > 1),
+            _ => self.remains.has_children(),
         }
+    }
+
+    /// Waits until it has ended or been closed; for one at a time.
+    pub(crate) async fn gone(&self) {
+        self.link.gone.notified().await;
     }
 
     fn close(&self) {
         self.link.end();
         self.reader.abort();
+        if self.remains.pidfd.is_none() {
+            // Init would take us with it, and there may be something to say yet.
+            return;
+        }
         let _ = rustix::net::shutdown(self.link.socket.get_ref(), rustix::net::Shutdown::Both);
     }
 }
@@ -260,7 +255,7 @@ impl Life for Sandbox {
         self.take_owed().unwrap_or(Restart::Ended)
     }
 
-    fn would_lose(&self) -> Option<Restart> {
+    async fn would_lose(&self) -> Option<Restart> {
         if !self.is_alive() {
             return Some(self.why_ended());
         }
@@ -318,6 +313,8 @@ impl Link {
         let mut waiting = self.waiting();
         self.dead.store(true, Ordering::SeqCst);
         waiting.clear();
+        drop(waiting);
+        self.gone.notify_one();
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<u32, oneshot::Sender<Answer>>> {
@@ -326,9 +323,9 @@ impl Link {
 }
 
 /// An answer that will come.
-pub(super) struct Expected {
-    pub(super) id: u32,
-    pub(super) answer: oneshot::Receiver<Answer>,
+pub(crate) struct Expected {
+    pub(crate) id: u32,
+    pub(crate) answer: oneshot::Receiver<Answer>,
     link: Arc<Link>,
 }
 
@@ -342,50 +339,61 @@ impl Remains {
     /// Waits until the process namespace is empty, reaps its init, removes the groups.
     async fn clear(&self) {
         let mut cleared = self.cleared.lock().await;
-        if *cleared {
+        let Some(pidfd) = self.pidfd.as_ref().filter(|_| !*cleared) else {
             return;
-        }
-        if tokio::time::timeout(STOP_PATIENCE, self.ended())
+        };
+        if tokio::time::timeout(STOP_PATIENCE, ended(pidfd))
             .await
             .is_err()
         {
-            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
-            let _ = tokio::time::timeout(STOP_PATIENCE, self.ended()).await;
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+            let _ = tokio::time::timeout(STOP_PATIENCE, ended(pidfd)).await;
         }
         self.group.remove().await;
         *cleared = true;
     }
 
-    /// Whether init has a child, if that can be seen: what loses its parent becomes a child of init.
+    /// Whether init has a child besides us, if that can be seen: what loses its parent becomes a child of init.
     fn has_children(&self) -> Option<bool> {
-        let descriptor = self.pidfd.as_raw_fd();
-        let about = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
-        let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
-        let pid: u32 = pid.trim().parse().ok()?;
+        let pid = match &self.pidfd {
+            Some(pidfd) => pid_of(pidfd)?,
+            None => 1,
+        };
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        Some(!children.trim().is_empty())
+        let ourselves = std::process::id().to_string();
+        Some(
+            children
+                .split_ascii_whitespace()
+                .any(|child| child != ourselves),
+        )
     }
+}
 
-    async fn ended(&self) {
-        let reap = || {
-            waitid(
-                WaitId::PidFd(self.pidfd.as_fd()),
-                WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-            )
-        };
-        let Ok(pidfd) = self
-            .pidfd
-            .try_clone()
-            .and_then(|pidfd| sys::watch(pidfd, Interest::READABLE))
-        else {
-            return;
-        };
-        // A pidfd is readable once its process has ended, which for the first of a namespace means: and all others.
-        while let Ok(None) = reap() {
-            match pidfd.readable().await {
-                Ok(mut ready) => ready.clear_ready(),
-                Err(_) => return,
-            }
+fn pid_of(pidfd: &OwnedFd) -> Option<u32> {
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+    let pid = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    pid.trim().parse().ok()
+}
+
+/// Waits until a child has ended, and reaps it.
+async fn ended(process: &OwnedFd) {
+    let reap = || {
+        waitid(
+            WaitId::PidFd(process.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        )
+    };
+    let Ok(watched) = process
+        .try_clone()
+        .and_then(|process| sys::watch(process, Interest::READABLE))
+    else {
+        return;
+    };
+    // A pidfd is readable once its process has ended, which for the first of a namespace means: and all others.
+    while let Ok(None) = reap() {
+        match watched.readable().await {
+            Ok(mut ready) => ready.clear_ready(),
+            Err(_) => return,
         }
     }
 }
@@ -412,12 +420,12 @@ mod tests {
         let started = Started {
             // The runtime cannot watch a regular file.
             socket: tempfile::tempfile().unwrap().into(),
-            pidfd: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+            pidfd: Some(pidfd_open(pid, PidfdFlags::empty()).unwrap()),
         };
         let group = Group::of_directory(directory.clone());
         let usage = UsageWatch::new(Vec::new(), 0, 0, Arc::new(Disk::default()));
-        let nothing = Directories([None; 3]);
-        assert!(Sandbox::new(started, group, nothing, usage, None).is_err());
+        let nothing = Directories::default();
+        assert!(Sandbox::new(started, group, nothing, usage).is_err());
         while directory.exists() {
             tokio::task::yield_now().await;
         }

@@ -15,11 +15,8 @@ use super::{
 };
 use crate::{command::Restart, pool::Life};
 
-/// How often is looked.
-pub(super) const PERIOD: Duration = Duration::from_secs(5);
-
 /// Ends the sandbox when its background wrote too much, and comes back when it has ended, whatever for.
-pub(super) async fn watch(sandbox: Weak<Sandbox>, period: Duration) {
+pub(crate) async fn watch(sandbox: Weak<Sandbox>, period: Duration) {
     let mut seen = None;
     let mut rest = period;
     loop {
@@ -82,7 +79,7 @@ async fn look(sandbox: &Sandbox, seen: &mut Option<Seen>) -> Option<Restart> {
 
 /// Which work is being done for the server: commands and work on files.
 #[derive(Default)]
-pub(super) struct Work(Mutex<State>);
+pub(crate) struct Work(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -92,11 +89,11 @@ struct State {
 }
 
 /// Work that is being done, until it is dropped.
-pub(super) struct Running<'work>(&'work Work);
+pub(crate) struct Running<'work>(&'work Work);
 
 impl Work {
     /// Begins; not in a sandbox that is being ended.
-    pub(super) fn begin(&self) -> Option<Running<'_>> {
+    pub(crate) fn begin(&self) -> Option<Running<'_>> {
         let mut state = self.state();
         if state.closed {
             return None;

@@ -21,13 +21,13 @@ use rustix::{
 };
 
 use super::{
-    super::{
-        protocol::{Reply, Request, receive, send},
-        sys,
-    },
     command::{self, Job},
     files,
     kill::kill_tree,
+};
+use crate::{
+    driver::protocol::{Reply, Request, receive, send},
+    sys,
 };
 
 /// The most pipes that are drained for background processes, and never more than half of the descriptors that init may have, or none
@@ -41,7 +41,7 @@ const DRAIN_REST: Duration = Duration::from_millis(5);
 const REAPED_AT_ONCE: usize = 1024;
 
 /// The state of process 1.
-pub(super) struct Init<'socket> {
+pub(crate) struct Init<'socket> {
     socket: &'socket OwnedFd,
     child_signals: OwnedFd,
     jobs: HashMap<Pid, Work>,
@@ -58,7 +58,7 @@ struct Work {
 }
 
 impl<'socket> Init<'socket> {
-    pub(super) fn new(socket: &'socket OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(socket: &'socket OwnedFd) -> io::Result<Self> {
         // What was standard input until now is the host's `/dev/null`.
         let nothing = File::open("/dev/null")?;
         for standard in 0..3 {
@@ -77,7 +77,7 @@ impl<'socket> Init<'socket> {
     }
 
     /// Serves until the server is gone, and says with which status to end.
-    pub(super) fn serve(&mut self) -> i32 {
+    pub(crate) fn serve(&mut self) -> i32 {
         loop {
             self.send_unsent();
             let Ok(ready) = self.wait() else { return 1 };

@@ -11,7 +11,7 @@ use seccompiler::{
     SeccompRule, apply_filter, sock_filter,
 };
 
-use super::super::protocol::{Fault, Step};
+use crate::driver::protocol::{Fault, Step};
 
 /// Refused for good.
 const FORBIDDEN: &[libc::c_long] = &[
@@ -125,7 +125,7 @@ const FORBIDDEN_CLONES: [libc::c_int; 8] = [
 ];
 
 /// Loads the filters.
-pub(super) fn apply() -> Result<(), Fault> {
+pub(crate) fn apply() -> Result<(), Fault> {
     let apply = || -> Result<(), Box<dyn std::error::Error>> {
         for program in [forbidden()?, absent()?, unknown()] {
             apply_filter(&program)?;

@@ -25,12 +25,10 @@ use rustix::{
     thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::{
-    super::{
-        protocol::{During, Fault, INSIDE_UID, Start, Step},
-        sys::{self, MountAttributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY},
-    },
-    etc,
+use super::etc;
+use crate::{
+    driver::protocol::{During, Fault, INSIDE_UID, Start, Step, Tree},
+    sys::{self, MountAttributes, NO_DEVICES, NO_EXECUTION, NO_SETUID, READ_ONLY},
 };
 
 /// Where the host's root is while the new one is made.
@@ -63,7 +61,7 @@ const MASKED: [&str; 13] = [
 const BASH: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 
 /// Gives a mount of its own of what is at `path`, with all that is mounted below.
-pub(super) fn open_tree(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open_tree(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
@@ -71,7 +69,7 @@ pub(super) fn open_tree(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// Makes the root directory. `trees` are those of `start` that could be opened already.
-pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fault> {
+pub(crate) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fault> {
     mount_change(
         "/",
         MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
@@ -107,6 +105,11 @@ pub(super) fn build(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<(), Fa
     }
     mask_facts().during(Step::MountProc)?;
     leave_host().during(Step::LeaveHost)?;
+    find_bash()
+}
+
+/// Looks for the one program that a sandbox cannot do without.
+pub(super) fn find_bash() -> Result<(), Fault> {
     let has_bash = BASH
         .iter()
         .any(|path| rustix::fs::access(*path, rustix::fs::Access::EXEC_OK).is_ok());
@@ -143,7 +146,7 @@ fn limit_namespace() {
 }
 
 fn open_trees(start: &Start, trees: Vec<Option<OwnedFd>>) -> Result<Vec<OwnedFd>, Fault> {
-    let open = |(tree, opened): (&super::super::protocol::Tree, Option<OwnedFd>)| match opened {
+    let open = |(tree, opened): (&Tree, Option<OwnedFd>)| match opened {
         Some(opened) => Ok(opened),
         None => open_tree(&tree.host).during_with(Step::OpenDirectory, || tree.inside.clone()),
     };
@@ -203,7 +206,7 @@ fn bind_system(rootfs: Option<OwnedFd>) -> io::Result<()> {
 }
 
 /// Shows `from` at `to`, read only: a directory or file as a mount, a link as a link, and what is absent not at all.
-pub(super) fn show(from: &str, to: &str) -> io::Result<()> {
+pub(crate) fn show(from: &str, to: &str) -> io::Result<()> {
     let found = match fs::symlink_metadata(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?.file_type(),
@@ -334,7 +337,7 @@ fn make_read_only(path: &str, more: u64) -> io::Result<()> {
 }
 
 /// Makes a directory that everybody may enter, and those above it.
-pub(super) fn directory(path: &str) -> io::Result<()> {
+pub(crate) fn directory(path: &str) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o755)
@@ -342,13 +345,13 @@ pub(super) fn directory(path: &str) -> io::Result<()> {
 }
 
 /// Makes a file that everybody may read.
-pub(super) fn file(path: &str, content: &str) -> io::Result<()> {
+pub(crate) fn file(path: &str, content: &str) -> io::Result<()> {
     fs::write(path, content)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
 /// Puts the file `from` over the file `over`, read only. It stays there when its own name goes.
-pub(super) fn cover(from: &str, over: &str) -> io::Result<()> {
+pub(crate) fn cover(from: &str, over: &str) -> io::Result<()> {
     attach(
         &open_tree(Path::new(from))?,
         over,

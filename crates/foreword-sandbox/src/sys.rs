@@ -21,20 +21,20 @@ use tokio::io::{Interest, unix::AsyncFd};
 /// Which of a mount's attributes to set; the kernel's `struct mount_attr`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct MountAttributes {
-    pub(super) set: u64,
-    pub(super) clear: u64,
-    pub(super) propagation: u64,
-    pub(super) user_namespace: u64,
+pub(crate) struct MountAttributes {
+    pub(crate) set: u64,
+    pub(crate) clear: u64,
+    pub(crate) propagation: u64,
+    pub(crate) user_namespace: u64,
 }
 
-pub(super) const READ_ONLY: u64 = 0x1;
-pub(super) const NO_SETUID: u64 = 0x2;
-pub(super) const NO_DEVICES: u64 = 0x4;
-pub(super) const NO_EXECUTION: u64 = 0x8;
+pub(crate) const READ_ONLY: u64 = 0x1;
+pub(crate) const NO_SETUID: u64 = 0x2;
+pub(crate) const NO_DEVICES: u64 = 0x4;
+pub(crate) const NO_EXECUTION: u64 = 0x8;
 
 /// Clones this process into new namespaces as a child of this process's parent. The child gets `None`, this process a pidfd.
-pub(super) fn clone_into_namespaces(namespaces: c_int) -> io::Result<Option<(Pid, OwnedFd)>> {
+pub(crate) fn clone_into_namespaces(namespaces: c_int) -> io::Result<Option<(Pid, OwnedFd)>> {
     let mut pidfd: c_int = -1;
     let flags = namespaces | libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::SIGCHLD;
     // SAFETY: without CLONE_VM the child has a copy of this process's memory and, with a null stack, goes on where this process
@@ -64,7 +64,7 @@ pub(super) fn clone_into_namespaces(namespaces: c_int) -> io::Result<Option<(Pid
 }
 
 /// Forks. The child gets `None`.
-pub(super) fn fork() -> io::Result<Option<Pid>> {
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: this process has one thread, so the child may do whatever this process might.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -73,7 +73,7 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
 }
 
 /// Replaces this process; comes back only with an error.
-pub(super) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
+pub(crate) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const c_char> {
         strings
             .iter()
@@ -88,7 +88,7 @@ pub(super) fn execute(program: &CStr, arguments: &[CString], environment: &[CStr
 }
 
 /// Sets attributes of the mount that `mount` is the root of, and of those below it if `recursive`.
-pub(super) fn set_mount_attributes(
+pub(crate) fn set_mount_attributes(
     mount: BorrowedFd<'_>,
     attributes: MountAttributes,
     recursive: bool,
@@ -116,7 +116,7 @@ pub(super) fn set_mount_attributes(
 }
 
 /// Brings the loopback interface of this network namespace up.
-pub(super) fn start_loopback() -> io::Result<()> {
+pub(crate) fn start_loopback() -> io::Result<()> {
     let socket = rustix::net::socket(
         rustix::net::AddressFamily::INET,
         rustix::net::SocketType::DGRAM,
@@ -143,7 +143,7 @@ pub(super) fn start_loopback() -> io::Result<()> {
 }
 
 /// Blocks `SIGCHLD` and gives a descriptor that is readable when one came.
-pub(super) fn child_signals() -> io::Result<OwnedFd> {
+pub(crate) fn child_signals() -> io::Result<OwnedFd> {
     // SAFETY: an all-zero set is a valid set, the pointers are to locals, and only this process's one thread is changed. The
     // descriptor is new and ours.
     unsafe {
@@ -161,7 +161,7 @@ pub(super) fn child_signals() -> io::Result<OwnedFd> {
 }
 
 /// Gives every signal its default effect and lets all of them through, as a program expects when it starts.
-pub(super) fn reset_signals() {
+pub(crate) fn reset_signals() {
     // SAFETY: the default action needs no handler that could be wrong, numbers that are no signals are refused, and an all-zero set
     // is a valid set.
     unsafe {
@@ -175,7 +175,7 @@ pub(super) fn reset_signals() {
 }
 
 /// Makes `from` the descriptor `to`, open across `execute`. What `to` was before is closed, so nothing may own it.
-pub(super) fn place_descriptor(from: impl AsFd, to: c_int) -> io::Result<()> {
+pub(crate) fn place_descriptor(from: impl AsFd, to: c_int) -> io::Result<()> {
     let from = from.as_fd().as_raw_fd();
     // SAFETY: `dup2` and `fcntl` touch no memory. The caller is about to replace this process, so no owner of `to` will be dropped.
     let result = unsafe {
@@ -193,7 +193,7 @@ pub(super) fn place_descriptor(from: impl AsFd, to: c_int) -> io::Result<()> {
 }
 
 /// Closes every descriptor from `first` on.
-pub(super) fn close_from(first: u32) -> io::Result<()> {
+pub(crate) fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: it touches no memory. The caller is about to replace this process, so no owner of one of them will be dropped.
     let result = unsafe { libc::close_range(first, u32::MAX, 0) };
     if result == 0 {
@@ -204,13 +204,13 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
 }
 
 /// Ends this process at once, without running what was registered for its end.
-pub(super) fn exit(status: i32) -> ! {
+pub(crate) fn exit(status: i32) -> ! {
     // SAFETY: it does not come back, and leaves nothing in a state that anybody could see.
     unsafe { libc::_exit(status) }
 }
 
 /// Lets the runtime watch a descriptor.
-pub(super) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn watch(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped, which only the `AsyncFd` does from here on.
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
 }

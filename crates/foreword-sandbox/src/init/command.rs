@@ -13,22 +13,22 @@ use rustix::process::{
     DumpableBehavior, chdir, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
 };
 
-use super::super::sys;
+use crate::sys;
 use crate::spec::HOME;
 
 /// Where bash finds a script that is too long for an argument.
 const SCRIPT: i32 = 3;
 
 /// What bash is given.
-pub(super) struct Job {
-    pub(super) output: OwnedFd,
-    pub(super) script: OwnedFd,
-    pub(super) sourced: bool,
-    pub(super) environment: Vec<(String, String)>,
+pub(crate) struct Job {
+    pub(crate) output: OwnedFd,
+    pub(crate) script: OwnedFd,
+    pub(crate) sourced: bool,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// Runs in the child, and does not come back.
-pub(super) fn run(job: Job) -> ! {
+pub(crate) fn run(job: Job) -> ! {
     let error = become_bash(job)
         .err()
         .unwrap_or_else(|| io::Error::other("it came back"));
@@ -81,7 +81,7 @@ fn become_bash(job: Job) -> io::Result<()> {
 }
 
 /// Enters the home directory, also after a `chmod 000` of it, which no later command could take back.
-pub(super) fn enter_home() -> io::Result<()> {
+pub(crate) fn enter_home() -> io::Result<()> {
     if chdir(HOME).is_err() {
         fs::set_permissions(HOME, fs::Permissions::from_mode(0o700))?;
         chdir(HOME)?;

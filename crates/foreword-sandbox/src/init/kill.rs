@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Kills `root` and all below it; says whether nothing but zombies is left.
-pub(super) fn kill_tree(root: Pid) -> bool {
+pub(crate) fn kill_tree(root: Pid) -> bool {
     let deadline = Instant::now() + PATIENCE;
     let _ = kill_process(root, Signal::STOP);
     let mut stopped = HashSet::new();

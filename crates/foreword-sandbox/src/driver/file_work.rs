@@ -5,14 +5,14 @@
 use std::{
     io,
     os::fd::{AsFd, OwnedFd},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
 use bytes::Bytes;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt},
     net::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
@@ -21,13 +21,13 @@ use tokio::{
 };
 
 use super::{
-    protocol::{FileAnswer, FileOperation, FileReply, Request},
-    run::RunError,
+    protocol::Request,
     sandbox::{Answer, Sandbox},
 };
 use crate::{
     error::{FileError, SandboxError},
-    files::Content,
+    operation::{Done, FileAnswer, FileOperation, FileReply},
+    pooled::RunError,
     spec::HOME,
 };
 
@@ -36,25 +36,14 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The longest answer, without a file's content.
 const MOST_ANSWER_BYTES: u32 = 16 << 20;
 
-/// An answer, and the content that came with it.
-pub(super) struct Done {
-    pub(super) answer: FileAnswer,
-    pub(super) content: Bytes,
-}
-
-/// Does `operation`, giving it `content` if it writes.
-pub(super) async fn work(
+/// Does `operation`, giving it what `content` holds if it writes.
+pub(crate) async fn work(
     sandbox: &Arc<Sandbox>,
     operation: &FileOperation,
-    content: Option<&mut Content>,
+    content: Option<&mut (dyn AsyncRead + Send + Unpin)>,
 ) -> Result<Done, RunError> {
     let _running = sandbox.work.begin().ok_or(RunError::NotBegun)?;
-    let path = path_of(operation);
-    let most = if let FileOperation::Read(read) = operation {
-        read.limit
-    } else {
-        0
-    };
+    let (path, most) = (operation.path(), operation.most_content());
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs.into_std()?);
     rustix::io::ioctl_fionbio(&theirs, false).map_err(io::Error::from)?;
@@ -68,7 +57,7 @@ pub(super) async fn work(
     match sent {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong => {
-            return Err(invalid_path(&path));
+            return Err(invalid_path(path));
         }
         Err(error) => return Err(RunError::not_sent(error)),
     }
@@ -82,7 +71,12 @@ pub(super) async fn work(
         answer
     };
     match timeout(PATIENCE, exchange).await {
-        Ok(Ok((Ok(answer), content))) => return Ok(Done { answer, content }),
+        Ok(Ok((Ok(answer), content))) => {
+            if matches!(operation, FileOperation::Write { .. }) {
+                sandbox.usage.recount();
+            }
+            return Ok(Done { answer, content });
+        }
         Ok(Ok((Err(error), _))) => return Err(RunError::Failed(error.into())),
         Ok(Err(_)) => {}
         Err(_) => sandbox.send_later(Request::Kill { id: expected.id }, None),
@@ -97,15 +91,13 @@ pub(super) async fn work(
     }
 }
 
-async fn send_content(to: &mut OwnedWriteHalf, content: Option<&mut Content>) -> io::Result<()> {
+async fn send_content(
+    to: &mut OwnedWriteHalf,
+    content: Option<&mut (dyn AsyncRead + Send + Unpin)>,
+) -> io::Result<()> {
     match content {
         None => Ok(()),
-        Some(Content::Bytes(bytes)) => to.write_all(bytes).await,
-        Some(Content::File(file)) => {
-            let mut file = tokio::fs::File::from_std(file.try_clone()?);
-            tokio::io::AsyncSeekExt::rewind(&mut file).await?;
-            tokio::io::copy(&mut file, to).await.map(|_| ())
-        }
+        Some(content) => tokio::io::copy(content, to).await.map(drop),
     }
 }
 
@@ -125,14 +117,6 @@ async fn receive_answer(from: &mut OwnedReadHalf, most: u64) -> io::Result<(File
             .await?;
     }
     Ok((reply, content.into()))
-}
-
-fn path_of(operation: &FileOperation) -> PathBuf {
-    match operation {
-        FileOperation::Read(read) => read.path.clone(),
-        FileOperation::Write { path, .. } | FileOperation::Stat(path) => path.clone(),
-        FileOperation::List(list) => list.path.clone(),
-    }
 }
 
 fn invalid_path(path: &Path) -> RunError {

@@ -1,0 +1,429 @@
+//! Our program in a container: does what the server asks for, next to the init process that it drives.
+//!
+//! It is the same code that the server runs for a sandbox of namespaces, at the other end of a stream. So time-outs, quotas and files
+//! work alike, a command costs a fork and not an engine's `exec`, and a server that comes back finds everything as it was.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsFd, OwnedFd},
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::{Buf, Bytes};
+use rustix::{
+    net::{
+        RecvFlags, SendFlags,
+        sockopt::{Timeout, set_socket_timeout},
+    },
+    process::{DumpableBehavior, set_dumpable_behavior},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs},
+};
+use serde::Serialize;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, ReadBuf},
+    sync::mpsc,
+    task::AbortHandle,
+};
+
+use super::frames::{
+    Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
+    PIECES_UNDER_WAY, Terms, frame, value_frame,
+};
+use crate::{
+    command::Command,
+    driver::{
+        file_work,
+        group::{Group, Version},
+        guard,
+        protocol::{Contained, Limits, Reply, receive, send},
+        run,
+        sandbox::{Sandbox, Started},
+        usage::UsageWatch,
+    },
+    error::SandboxError,
+    operation::FileOperation,
+    pool::Life,
+    pooled::RunError,
+    spec::Directories,
+};
+
+/// Threads besides the one that all runs on: for standard input, and for counting what the workspace holds.
+pub(super) const THREADS: usize = 3;
+/// How long init may take to get ready.
+const READY_PATIENCE: Duration = Duration::from_secs(20);
+/// How long requests get to say that the sandbox ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves until the container ends; gives the status to end with.
+pub(super) fn main(init: OwnedFd) -> i32 {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(THREADS)
+        .thread_keep_alive(Duration::MAX)
+        .build()
+    else {
+        return 1;
+    };
+    let served = protect_ourselves().map_err(io::Error::from).and_then(|()| {
+        runtime.block_on(async {
+            start_threads().await;
+            serve(init).await
+        })
+    });
+    match served {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("the agent ends: {error}");
+            1
+        }
+    }
+}
+
+/// Drops all but looking into closed directories, which counting needs, and is nobody's to look into.
+fn protect_ourselves() -> rustix::io::Result<()> {
+    let look = CapabilitySet::DAC_READ_SEARCH;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: look,
+            permitted: look,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    set_no_new_privs(true)?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)
+}
+
+/// Starts all threads now: later the sandbox may have taken every process there is.
+async fn start_threads() {
+    let barrier = Arc::new(Barrier::new(THREADS));
+    let waiting = (0..THREADS).map(|_| {
+        let barrier = Arc::clone(&barrier);
+        tokio::task::spawn_blocking(move || {
+            barrier.wait();
+        })
+    });
+    futures::future::join_all(waiting.collect::<Vec<_>>()).await;
+}
+
+async fn serve(init: OwnedFd) -> io::Result<()> {
+    let output = Output::new()?;
+    let mut input = Input::new();
+    let (hello, terms) = loop {
+        let frame = input.next().await?;
+        if frame.kind == Kind::Hello
+            && let Ok(hello) = serde_json::from_slice::<Hello>(&frame.payload)
+            && let Some(terms) = hello.terms
+        {
+            break (hello.word, terms);
+        }
+    };
+    let sandbox = match start(init, &terms).await {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            output.value(Kind::Last, 0, &Last::NotMade(error.to_string()));
+            return Err(error);
+        }
+    };
+    let agent = Arc::new(Agent {
+        sandbox: Arc::new(sandbox),
+        output,
+        requests: Mutex::default(),
+    });
+    if !agent.sandbox.usage.is_idle() {
+        let watched = Arc::downgrade(&agent.sandbox);
+        tokio::spawn(guard::watch(watched, terms.guard_period));
+    }
+    agent.output.write(&frame(Kind::Hello, 0, hello.as_bytes()));
+    loop {
+        tokio::select! {
+            frame = input.next() => agent.handle(frame?),
+            () = agent.sandbox.gone() => break,
+        }
+    }
+    agent.finish().await;
+    Ok(())
+}
+
+/// Has init get ready.
+async fn start(socket: OwnedFd, terms: &Terms) -> io::Result<Sandbox> {
+    let contained = Contained {
+        uid: terms.uid,
+        gid: terms.gid,
+        limits: Limits {
+            open_files: terms.open_files,
+            file_bytes: Some(terms.quota_bytes).filter(|bytes| *bytes > 0),
+            ..Limits::default()
+        },
+    };
+    set_socket_timeout(&socket, Timeout::Recv, Some(READY_PATIENCE))?;
+    send(socket.as_fd(), &contained, &[], SendFlags::empty())?;
+    match receive::<Reply>(socket.as_fd(), RecvFlags::empty())? {
+        Some((Reply::Ready, _)) => {}
+        Some((Reply::Failed(fault), _)) => return Err(io::Error::other(fault)),
+        _ => return Err(io::Error::other("init ended before it was ready")),
+    }
+    let usage = UsageWatch::new(
+        terms.counted.clone(),
+        terms.quota_bytes,
+        terms.min_free_bytes,
+        Arc::default(),
+    );
+    usage.recount();
+    let started = Started {
+        socket,
+        pidfd: None,
+    };
+    Sandbox::new(started, own_groups(), Directories::default(), usage)
+}
+
+/// The container's own control groups, as it sees them.
+fn own_groups() -> Group {
+    let mut group = Group::default();
+    let root = PathBuf::from("/sys/fs/cgroup");
+    if root.join("cgroup.controllers").exists() {
+        group.add(root, Version::Two);
+    } else {
+        for controller in ["memory", "pids"] {
+            group.add(root.join(controller), Version::One);
+        }
+    }
+    group
+}
+
+/// The agent, once the sandbox is there.
+struct Agent {
+    sandbox: Arc<Sandbox>,
+    output: Output,
+    requests: Mutex<HashMap<u32, Request>>,
+}
+
+/// A request that is being worked on.
+struct Request {
+    task: AbortHandle,
+    /// Where the content of a file to write goes.
+    content: Option<mpsc::Sender<Bytes>>,
+}
+
+impl Agent {
+    fn handle(self: &Arc<Self>, received: Frame) {
+        let Frame { kind, id, payload } = received;
+        match kind {
+            Kind::Hello => {
+                // Another server: nobody waits for what the one before asked for.
+                for (_, request) in self.requests().drain() {
+                    request.task.abort();
+                }
+                if let Ok(hello) = serde_json::from_slice::<Hello>(&payload) {
+                    self.output.write(&frame(Kind::Hello, 0, hello.word.as_bytes()));
+                }
+            }
+            Kind::Ask => self.begin(id, &payload),
+            Kind::Content => {
+                let requests = self.requests();
+                // There is room, since the server waits for our word.
+                if let Some(content) = requests.get(&id).and_then(|request| request.content.as_ref())
+                    && content.try_send(payload).is_err()
+                    && let Some(request) = requests.get(&id)
+                {
+                    request.task.abort();
+                }
+            }
+            Kind::Cancel => {
+                if let Some(request) = self.requests().remove(&id) {
+                    request.task.abort();
+                }
+            }
+            Kind::Accepted | Kind::Output | Kind::Taken | Kind::Done | Kind::Last => {}
+        }
+    }
+
+    fn begin(self: &Arc<Self>, id: u32, payload: &[u8]) {
+        // What cannot be read is what a server that was killed had begun to say.
+        let Ok(ask) = serde_json::from_slice::<Ask>(payload) else {
+            return;
+        };
+        self.output.write(&frame(Kind::Accepted, id, &[]));
+        let (sender, receiver) = mpsc::channel(PIECES_UNDER_WAY + 1);
+        let wants_content = matches!(ask, Ask::File(FileOperation::Write { .. }));
+        let agent = Arc::clone(self);
+        // Held until it is in the list, so that its end finds it there.
+        let mut requests = self.requests();
+        let task = tokio::spawn(async move {
+            let answer = agent.answer(id, ask, receiver).await;
+            agent.requests().remove(&id);
+            agent.output.value(Kind::Done, id, &answer);
+        });
+        requests.insert(
+            id,
+            Request {
+                task: task.abort_handle(),
+                content: wants_content.then_some(sender),
+            },
+        );
+    }
+
+    async fn answer(&self, id: u32, ask: Ask, content: mpsc::Receiver<Bytes>) -> Answer {
+        match ask {
+            Ask::Run {
+                script,
+                environment,
+                limit,
+            } => {
+                let command = Command {
+                    script,
+                    environment,
+                    timeout: limit,
+                };
+                let mut output = |bytes: &[u8]| self.output.write(&frame(Kind::Output, id, bytes));
+                match run::run(&self.sandbox, &command, limit, &mut output).await {
+                    Ok(end) => Answer::Ran(end),
+                    Err(error) => Answer::Failed(failure(error)),
+                }
+            }
+            Ask::File(operation) => {
+                let mut content = Incoming {
+                    agent: self,
+                    id,
+                    left: match operation {
+                        FileOperation::Write { bytes, .. } => bytes,
+                        _ => 0,
+                    },
+                    pieces: content,
+                    piece: Bytes::new(),
+                };
+                let writes = matches!(operation, FileOperation::Write { .. });
+                let content: Option<&mut (dyn AsyncRead + Send + Unpin)> =
+                    if writes { Some(&mut content) } else { None };
+                match file_work::work(&self.sandbox, &operation, content).await {
+                    Ok(done) => {
+                        for piece in done.content.chunks(PIECE_BYTES) {
+                            self.output.write(&frame(Kind::Output, id, piece));
+                        }
+                        Answer::File(done.answer)
+                    }
+                    Err(error) => Answer::Failed(failure(error)),
+                }
+            }
+            Ask::OverQuota => Answer::OverQuota(self.sandbox.usage.over_quota_now().await),
+            Ask::Background => Answer::Background(self.sandbox.has_background() == Some(true)),
+        }
+    }
+
+    /// Lets requests say that the sandbox ended, and says why.
+    async fn finish(&self) {
+        let all_done = async {
+            while !self.requests().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_WORDS, all_done).await;
+        let why = Last::Restart(self.sandbox.take_owed());
+        self.output.value(Kind::Last, 0, &why);
+        self.sandbox.stop().await;
+    }
+
+    fn requests(&self) -> MutexGuard<'_, HashMap<u32, Request>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::NoProcessLeft => Failure::NoProcessLeft,
+        RunError::NotBegun => Failure::NotBegun,
+        RunError::Ended => Failure::Ended,
+        RunError::Failed(SandboxError::File(error)) => Failure::File(error),
+        RunError::Failed(error) => Failure::Other(error.to_string()),
+        RunError::Io(error) => Failure::Other(error.to_string()),
+    }
+}
+
+/// Standard input, as frames.
+struct Input {
+    stdin: tokio::io::Stdin,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl Input {
+    fn new() -> Self {
+        Self {
+            stdin: tokio::io::stdin(),
+            decoder: Decoder::new(MOST_ASKED_BYTES, None),
+            buffer: vec![0; PIECE_BYTES],
+        }
+    }
+
+    /// May be dropped while it waits: nothing that was read is lost.
+    async fn next(&mut self) -> io::Result<Frame> {
+        loop {
+            if let Some(frame) = self.decoder.next()? {
+                return Ok(frame);
+            }
+            match self.stdin.read(&mut self.buffer).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => self.decoder.push(&self.buffer[..count]),
+            }
+        }
+    }
+}
+
+/// Standard output. Writing waits until the engine takes it, and with us waits whatever writes: that is how a flood is held back.
+struct Output(Mutex<File>);
+
+impl Output {
+    fn new() -> io::Result<Self> {
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self(Mutex::new(stdout.into())))
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        let mut stdout = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // If nobody reads, nobody is to be told.
+        let _ = stdout.write_all(bytes);
+    }
+
+    fn value(&self, kind: Kind, id: u32, value: &impl Serialize) {
+        match value_frame(kind, id, value) {
+            Ok(frame) => self.write(&frame),
+            Err(error) => eprintln!("cannot say what was found: {error}"),
+        }
+    }
+}
+
+/// The content of a file to write, as the server sends it.
+struct Incoming<'agent> {
+    agent: &'agent Agent,
+    id: u32,
+    left: u64,
+    pieces: mpsc::Receiver<Bytes>,
+    piece: Bytes,
+}
+
+impl AsyncRead for Incoming<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.piece.is_empty() && self.left > 0 {
+            let Some(piece) = ready!(self.pieces.poll_recv(context)) else {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            };
+            self.agent.output.write(&frame(Kind::Taken, self.id, &[]));
+            self.left = self.left.saturating_sub(piece.len() as u64);
+            self.piece = piece;
+        }
+        let count = self.piece.len().min(buffer.remaining());
+        buffer.put_slice(&self.piece[..count]);
+        self.piece.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,366 @@
+//! One running container, as a sandbox.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::{Instant, timeout},
+};
+
+use super::{
+    engine::Engine,
+    frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, PIECES_UNDER_WAY, frame},
+    link::{Event, Exchange, Link},
+};
+use crate::{
+    command::{BackgroundOutput, Command, CommandEnd, Ending, Output, Restart},
+    error::SandboxError,
+    files::Content,
+    operation::{Done, FileAnswer, FileOperation},
+    pool::Life,
+    pooled::{RunError, Worker},
+    spec::{Directories, SandboxSpec},
+    state::Usage,
+};
+
+/// How long our program may take to say that it got a request, before the engine is asked whether it is there.
+const ACCEPT_PATIENCE: Duration = Duration::from_millis(1500);
+/// How long small questions may take.
+const ASK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A container with our program in it.
+pub(crate) struct Container {
+    pub(super) name: String,
+    pub(super) engine: Arc<Engine>,
+    pub(super) link: Link,
+    pub(super) directories: Directories,
+    /// What the image adds to a command's environment.
+    pub(super) environment: Vec<(String, String)>,
+    /// It was there before this server.
+    pub(super) is_adopted: bool,
+    pub(super) untold: Mutex<Option<Restart>>,
+}
+
+#[async_trait]
+impl Life for Container {
+    fn is_alive(&self) -> bool {
+        self.link.is_alive()
+    }
+
+    fn why_ended(&self) -> Restart {
+        let said = || self.link.take_last();
+        self.take_owed().or_else(said).unwrap_or(Restart::Ended)
+    }
+
+    async fn would_lose(&self) -> Option<Restart> {
+        if !self.is_alive() {
+            return Some(self.why_ended());
+        }
+        if let Some(owed) = self.take_owed() {
+            return Some(owed);
+        }
+        match self.ask(&Ask::Background).await {
+            Some(Answer::Background(true)) => Some(Restart::Idle),
+            _ => None,
+        }
+    }
+
+    async fn stop(&self) {
+        self.link.cut();
+        if let Err(error) = self.engine.remove(&self.name).await {
+            // It is found again, and removed once it was idle long enough.
+            tracing::warn!(container = self.name, error = %super::engine::in_words(&error), "A container cannot be removed now");
+        }
+    }
+
+    /// One whose connection was lost may live on: whoever takes its place looks first.
+    async fn replace(&self) {
+        if self.is_alive() {
+            self.stop().await;
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.is_adopted
+    }
+}
+
+#[async_trait]
+impl Worker for Container {
+    fn fits(&self, spec: &SandboxSpec) -> bool {
+        self.directories == Directories::of(spec)
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        command: &Command,
+        limit: Duration,
+        output: &mut dyn Output,
+    ) -> Result<CommandEnd, RunError> {
+        let started = Instant::now();
+        let ask = Ask::Run {
+            script: command.script.clone(),
+            environment: self.environment_of(command),
+            limit,
+        };
+        let mut request = Request::send(&self, &ask).await?;
+        loop {
+            match request.next().await {
+                Ok(Event::Output(bytes)) => output.chunk(&bytes),
+                Ok(Event::Done(Answer::Ran(end))) => return Ok(end),
+                Ok(Event::Done(answer)) => return Err(error_of(answer)),
+                Ok(Event::Accepted | Event::Taken) => {}
+                Err(Lost::MemoryLimit) => {
+                    return Ok(CommandEnd {
+                        ending: Ending::MemoryLimit,
+                        memory_limit_hit: true,
+                        process_limit_hit: false,
+                        background_output: BackgroundOutput::None,
+                        over_quota: None,
+                        restarted: None,
+                        duration: started.elapsed(),
+                    });
+                }
+                Err(lost) => return Err(lost.into()),
+            }
+        }
+    }
+
+    async fn work(
+        self: Arc<Self>,
+        operation: &FileOperation,
+        content: Option<&mut Content>,
+    ) -> Result<Done, RunError> {
+        let mut request = Request::send(&self, &Ask::File(operation.clone())).await?;
+        let mut content = match content {
+            Some(content) => Some(content.reader().await?),
+            None => None,
+        };
+        let most = operation.most_content();
+        let mut received = BytesMut::new();
+        let mut room = PIECES_UNDER_WAY;
+        loop {
+            while let Some(reader) = content.as_mut().filter(|_| room > 0) {
+                let piece = next_piece(reader).await?;
+                if piece.is_empty() {
+                    content = None;
+                    break;
+                }
+                let piece = frame(Kind::Content, request.exchange.id, &piece);
+                self.link.send(piece).await.map_err(RunError::not_sent)?;
+                room -= 1;
+            }
+            match request.next().await? {
+                Event::Accepted => {}
+                Event::Taken => room += 1,
+                // Its lengths are not believed beyond what was asked for.
+                Event::Output(bytes) if (received.len() + bytes.len()) as u64 <= most => {
+                    received.extend_from_slice(&bytes);
+                }
+                Event::Output(_) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+                Event::Done(Answer::File(answer)) => return done(answer, received.freeze()),
+                Event::Done(answer) => return Err(error_of(answer)),
+            }
+        }
+    }
+
+    async fn over_quota_now(&self) -> Option<Usage> {
+        match self.ask(&Ask::OverQuota).await {
+            Some(Answer::OverQuota(usage)) => usage,
+            _ => None,
+        }
+    }
+
+    fn owe(&self, restart: Restart) {
+        self.untold().get_or_insert(restart);
+    }
+
+    fn take_owed(&self) -> Option<Restart> {
+        self.untold().take()
+    }
+}
+
+impl Container {
+    fn untold(&self) -> MutexGuard<'_, Option<Restart>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn environment_of(&self, command: &Command) -> Vec<(String, String)> {
+        let wanted: HashMap<_, _> = command.environment.iter().cloned().collect();
+        let own = self
+            .environment
+            .iter()
+            .filter(|(name, _)| !wanted.contains_key(name));
+        own.chain(&command.environment).cloned().collect()
+    }
+
+    /// A small question, to which there may be no answer.
+    async fn ask(&self, ask: &Ask) -> Option<Answer> {
+        let answer = async {
+            let mut exchange = self.link.ask(ask).await.ok()?;
+            loop {
+                match exchange.next().await? {
+                    Event::Done(answer) => return Some(answer),
+                    _ => continue,
+                }
+            }
+        };
+        timeout(ASK_PATIENCE, answer).await.ok().flatten()
+    }
+}
+
+/// A request that knows what it means when the connection is lost.
+struct Request<'container> {
+    container: &'container Container,
+    exchange: Exchange<'container>,
+    is_accepted: bool,
+}
+
+/// What it means that nothing comes any more.
+enum Lost {
+    /// The container was ended by its memory limit.
+    MemoryLimit,
+    Other(RunError),
+}
+
+impl From<Lost> for RunError {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::MemoryLimit => Self::Ended,
+            Lost::Other(error) => error,
+        }
+    }
+}
+
+impl<'container> Request<'container> {
+    async fn send(container: &'container Container, ask: &Ask) -> Result<Self, RunError> {
+        let sent = timeout(ACCEPT_PATIENCE, container.link.ask(ask)).await;
+        let exchange = match sent {
+            Ok(exchange) => exchange.map_err(RunError::not_sent)?,
+            // The stream is full: the engine does not take anything.
+            Err(_) => {
+                container.engine.client().await.map_err(SandboxError::from)?;
+                container.link.ask(ask).await.map_err(RunError::not_sent)?
+            }
+        };
+        Ok(Self {
+            container,
+            exchange,
+            is_accepted: false,
+        })
+    }
+
+    async fn next(&mut self) -> Result<Event, Lost> {
+        loop {
+            let event = if self.is_accepted {
+                self.exchange.next().await
+            } else {
+                match timeout(ACCEPT_PATIENCE, self.exchange.next()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        let engine = &self.container.engine;
+                        if let Err(unavailable) = engine.client().await {
+                            self.container.link.cut();
+                            return Err(Lost::Other(RunError::Failed(unavailable.into())));
+                        }
+                        continue;
+                    }
+                }
+            };
+            self.is_accepted = true;
+            return match event {
+                Some(event) => Ok(event),
+                None => Err(self.explain_loss().await),
+            };
+        }
+    }
+
+    async fn explain_loss(&self) -> Lost {
+        let Container { engine, name, .. } = self.container;
+        match engine.inspect(name).await {
+            Err(error) => Lost::Other(RunError::Failed(error)),
+            Ok(found) => {
+                let state = found.and_then(|found| found.state);
+                if state.is_some_and(|state| state.oom_killed == Some(true)) {
+                    Lost::MemoryLimit
+                } else if self.is_accepted {
+                    Lost::Other(RunError::Ended)
+                } else {
+                    Lost::Other(RunError::NotBegun)
+                }
+            }
+        }
+    }
+}
+
+async fn next_piece(reader: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<Bytes> {
+    let mut piece = vec![0; PIECE_BYTES];
+    let count = reader.read(&mut piece).await?;
+    piece.truncate(count);
+    Ok(piece.into())
+}
+
+fn done(answer: FileAnswer, content: Bytes) -> Result<Done, RunError> {
+    Ok(Done { answer, content })
+}
+
+fn error_of(answer: Answer) -> RunError {
+    match answer {
+        Answer::Failed(Failure::NoProcessLeft) => RunError::NoProcessLeft,
+        Answer::Failed(Failure::NotBegun) => RunError::NotBegun,
+        Answer::Failed(Failure::Ended) => RunError::Ended,
+        Answer::Failed(Failure::File(error)) => RunError::Failed(SandboxError::File(error)),
+        Answer::Failed(Failure::Other(why)) => RunError::Io(io::Error::other(why)),
+        _ => RunError::Io(io::Error::other("the container answered another question")),
+    }
+}
+
+/// The name of the container of a chat. Different keys have different names, in the fewer characters that an engine allows.
+pub(super) fn name_of(instance: &str, key: &str) -> String {
+    let key = key.replace('_', "__").replace('@', "_a").replace('+', "_p");
+    format!("foreword-{instance}-{key}")
+}
+
+/// Whether all directories of a workspace are there. The engine would say so with their paths on this host.
+pub(super) fn check_directories(spec: &SandboxSpec) -> Result<(), SandboxError> {
+    let places: [(&Path, &str); 3] = [
+        (&spec.home, crate::spec::HOME),
+        (&spec.outputs, crate::spec::OUTPUTS),
+        (&spec.uploads, crate::spec::UPLOADS),
+    ];
+    for (path, inside) in places {
+        if !path.is_dir() {
+            return Err(super::backend_error(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no directory for `{inside}` on the host"),
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_chats_have_different_names_of_what_an_engine_allows() {
+        let keys = ["a_b", "a@b", "a+b", "a__b", "a_ab", "a_pb", "a.b", "a-b"];
+        let mut names: Vec<_> = keys.map(|key| name_of("word", key)).into();
+        assert!(names.iter().all(|name| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        }));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), keys.len());
+    }
+}

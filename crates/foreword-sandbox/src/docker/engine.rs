@@ -1,0 +1,247 @@
+//! Speaks to the container engine, and says in words when it does not answer.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bollard::{
+    API_DEFAULT_VERSION, Docker,
+    container::AttachContainerResults,
+    errors::Error,
+    query_parameters::{
+        AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
+        RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
+    },
+    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary},
+};
+use tokio::time::timeout;
+
+use crate::{
+    error::SandboxError,
+    state::Unavailable,
+};
+
+/// Where an engine on this machine is by default.
+pub(super) const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
+/// How long the engine may take to say that it is there.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long any one thing may take that it does, in seconds; a loaded engine may need a while.
+const WORK_PATIENCE_SECONDS: u64 = 120;
+
+/// A connection to the engine, made when it is needed.
+pub(super) struct Engine {
+    host: String,
+    certificates: Option<PathBuf>,
+    client: Mutex<Option<Docker>>,
+    /// What was seen last.
+    seen: Mutex<Result<(), Unavailable>>,
+}
+
+impl Engine {
+    pub(super) fn new(host: Option<&str>, certificates: Option<PathBuf>) -> Self {
+        Self {
+            host: host.unwrap_or(DEFAULT_HOST).to_owned(),
+            certificates,
+            client: Mutex::new(None),
+            seen: Mutex::new(Ok(())),
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether it answered when it was last asked.
+    pub(super) fn seen(&self) -> Result<(), Unavailable> {
+        self.lock(&self.seen).clone()
+    }
+
+    /// A client that speaks a version that the engine knows. Says within a few seconds if the engine does not answer.
+    pub(super) async fn client(&self) -> Result<Docker, Unavailable> {
+        let known = self.lock(&self.client).clone();
+        let answer = timeout(PATIENCE, async {
+            match known {
+                Some(client) => client.ping().await.map(|_| client),
+                None => self.connect()?.negotiate_version().await,
+            }
+        });
+        let result = match answer.await {
+            Ok(Ok(client)) => Ok(client),
+            Ok(Err(error)) => Err(self.unavailable(&in_words(&error))),
+            Err(_) => Err(self.unavailable(&format!(
+                "no answer within {} seconds",
+                PATIENCE.as_secs()
+            ))),
+        };
+        *self.lock(&self.client) = result.as_ref().ok().cloned();
+        *self.lock(&self.seen) = result.as_ref().map(drop).map_err(Clone::clone);
+        result
+    }
+
+    fn connect(&self) -> Result<Docker, Error> {
+        let host = self.host.as_str();
+        if let Some(certificates) = &self.certificates {
+            return Docker::connect_with_ssl(
+                host,
+                &certificates.join("key.pem"),
+                &certificates.join("cert.pem"),
+                &certificates.join("ca.pem"),
+                WORK_PATIENCE_SECONDS,
+                API_DEFAULT_VERSION,
+            );
+        }
+        match host.split_once("://") {
+            Some(("tcp" | "http", _)) => {
+                Docker::connect_with_http(host, WORK_PATIENCE_SECONDS, API_DEFAULT_VERSION)
+            }
+            _ => Docker::connect_with_local(host, WORK_PATIENCE_SECONDS, API_DEFAULT_VERSION),
+        }
+    }
+
+    fn unavailable(&self, why: &str) -> Unavailable {
+        Unavailable {
+            reason: format!("the container engine at {} does not answer: {why}", self.host),
+            cure: "start it, or set `sandbox.docker.host` to where it is".to_owned(),
+        }
+    }
+
+    /// What an error of the engine means for a caller.
+    pub(super) fn explain(&self, error: Error) -> SandboxError {
+        if is_no_answer(&error) {
+            let unavailable = self.unavailable(&in_words(&error));
+            *self.lock(&self.client) = None;
+            *self.lock(&self.seen) = Err(unavailable.clone());
+            return unavailable.into();
+        }
+        SandboxError::Backend {
+            backend: super::BACKEND,
+            source: Box::new(error),
+        }
+    }
+
+    pub(super) async fn create(
+        &self,
+        name: &str,
+        body: ContainerCreateBody,
+    ) -> Result<(), SandboxError> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let client = self.client().await?;
+        let created = client.create_container(Some(options), body).await;
+        created.map(drop).map_err(|error| self.explain(error))
+    }
+
+    pub(super) async fn attach(&self, name: &str) -> Result<AttachContainerResults, SandboxError> {
+        let options = AttachContainerOptionsBuilder::default()
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .stream(true)
+            .build();
+        let client = self.client().await?;
+        let attached = client.attach_container(name, Some(options)).await;
+        attached.map_err(|error| self.explain(error))
+    }
+
+    pub(super) async fn start(&self, name: &str) -> Result<(), SandboxError> {
+        let client = self.client().await?;
+        let started = client.start_container(name, None).await;
+        started.map_err(|error| self.explain(error))
+    }
+
+    /// Ends and removes a container; says whether there was one.
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, SandboxError> {
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
+        let client = self.client().await?;
+        match client.remove_container(name, Some(options)).await {
+            Ok(()) => Ok(true),
+            Err(error) if is_absent(&error) => Ok(false),
+            // Somebody else is removing it.
+            Err(error) if is_conflict(&error) => Ok(true),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    pub(super) async fn inspect(
+        &self,
+        name: &str,
+    ) -> Result<Option<ContainerInspectResponse>, SandboxError> {
+        let client = self.client().await?;
+        match client.inspect_container(name, None).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// The containers that have this label, stopped ones too.
+    pub(super) async fn list(&self, label: &str) -> Result<Vec<ContainerSummary>, SandboxError> {
+        let filters = [("label".to_owned(), vec![label.to_owned()])].into();
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let client = self.client().await?;
+        let listed = client.list_containers(Some(options)).await;
+        listed.map_err(|error| self.explain(error))
+    }
+
+    pub(super) async fn remove_volume(&self, name: &str) -> Result<(), SandboxError> {
+        let options = RemoveVolumeOptionsBuilder::default().force(true).build();
+        let client = self.client().await?;
+        match client.remove_volume(name, Some(options)).await {
+            Err(error) if !is_absent(&error) => Err(self.explain(error)),
+            _ => Ok(()),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "it reads as what it is: a lock of this engine")]
+    fn lock<'lock, T>(&self, mutex: &'lock Mutex<T>) -> MutexGuard<'lock, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+pub(super) fn is_absent(error: &Error) -> bool {
+    status(error) == Some(404)
+}
+
+pub(super) fn is_conflict(error: &Error) -> bool {
+    status(error) == Some(409)
+}
+
+/// Whether the engine could not be reached, rather than refused.
+fn is_no_answer(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::IOError { .. }
+            | Error::HyperResponseError { .. }
+            | Error::HyperLegacyError { .. }
+            | Error::RequestTimeoutError
+            | Error::SocketNotFoundError(_)
+    )
+}
+
+/// An error with what is behind it.
+pub(super) fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !words.contains(&more) {
+            words = format!("{words}: {more}");
+        }
+        source = error.source();
+    }
+    words
+}

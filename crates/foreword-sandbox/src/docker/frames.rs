@@ -1,0 +1,315 @@
+//! What the server and our program in a container say to each other, over the container's standard input and output.
+//!
+//! One stream carries everything, so each message is a frame: what it is, which request it belongs to, how long it is. The engine
+//! stands in between and may join the server to a stream that is in the middle of something: after a server was killed, the other side
+//! may still wait for the rest of a frame. So whoever connects first sends [`padding`], which completes whatever was begun and is ignored
+//! otherwise, then a greeting with a word of its own, and skips all that comes before the echo of it.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    command::{CommandEnd, Restart},
+    error::FileError,
+    operation::{FileAnswer, FileOperation},
+    state::Usage,
+};
+
+/// Kind, request, length.
+const HEADER_BYTES: usize = 1 + 4 + 4;
+/// The longest that a frame to a container may be: a command of a mebibyte, whose every byte may have to be escaped.
+pub(crate) const MOST_ASKED_BYTES: usize = 8 << 20;
+/// The longest that a frame from a container may be: a listing of ten thousand long names.
+pub(crate) const MOST_ANSWERED_BYTES: usize = 32 << 20;
+/// How much content goes into a frame.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// How many pieces of content may be under way to a container without its word that it took one.
+pub(crate) const PIECES_UNDER_WAY: usize = 4;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The server is there; the other side answers with the same.
+    Hello = 1,
+    /// Do this: [`Ask`].
+    Ask,
+    /// The next piece of the content of a file to write.
+    Content,
+    /// Nobody waits for this request any more.
+    Cancel,
+    /// A request has arrived.
+    Accepted,
+    /// The next piece of a command's output, or of a file's content.
+    Output,
+    /// A piece of content was taken.
+    Taken,
+    /// A request is done: [`Answer`].
+    Done,
+    /// The container is about to end: [`Last`].
+    Last,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        use Kind::{Accepted, Ask, Cancel, Content, Done, Hello, Last, Output, Taken};
+        [
+            Hello, Ask, Content, Cancel, Accepted, Output, Taken, Done, Last,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// One message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) id: u32,
+    pub(crate) payload: Bytes,
+}
+
+/// With what the server greets. The first greeting also says what the sandbox is like.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// A word that was never used before.
+    pub(crate) word: String,
+    /// What the sandbox is like, if this is the first.
+    pub(crate) terms: Option<Terms>,
+}
+
+/// What a sandbox in a container is like, as far as the engine does not see to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) open_files: u64,
+    /// 0 is without limit.
+    pub(crate) quota_bytes: u64,
+    pub(crate) min_free_bytes: u64,
+    pub(crate) guard_period: Duration,
+    /// What counts against the quota.
+    pub(crate) counted: Vec<PathBuf>,
+}
+
+/// What is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    Run {
+        script: String,
+        environment: Vec<(String, String)>,
+        limit: Duration,
+    },
+    File(FileOperation),
+    /// What the workspace holds, if that is too much.
+    OverQuota,
+    /// Whether anything runs besides what was asked for.
+    Background,
+}
+
+/// How it went.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Ran(CommandEnd),
+    File(FileAnswer),
+    OverQuota(Option<Usage>),
+    Background(bool),
+    Failed(Failure),
+}
+
+/// Why it could not be done; see [`RunError`](crate::pooled::RunError).
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Failure {
+    NoProcessLeft,
+    NotBegun,
+    Ended,
+    File(FileError),
+    Other(String),
+}
+
+/// Why a container ends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Last {
+    /// It could not be made into a sandbox.
+    NotMade(String),
+    /// What the next one has to tell.
+    Restart(Option<Restart>),
+}
+
+/// Writes one message.
+pub(crate) fn frame(kind: Kind, id: u32, payload: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(HEADER_BYTES + payload.len());
+    bytes.put_u8(kind as u8);
+    bytes.put_u32(id);
+    // No payload is longer than a frame may be, which is far below this.
+    bytes.put_u32(u32::try_from(payload.len()).unwrap_or(u32::MAX));
+    bytes.put_slice(payload);
+    bytes.freeze()
+}
+
+/// Writes one message whose payload is a value.
+pub(crate) fn value_frame(kind: Kind, id: u32, value: &impl Serialize) -> io::Result<Bytes> {
+    Ok(frame(kind, id, &serde_json::to_vec(value)?))
+}
+
+/// Completes whatever frame to a container was begun, and means nothing otherwise.
+pub(crate) fn padding() -> Bytes {
+    Bytes::from(vec![0; HEADER_BYTES + MOST_ASKED_BYTES])
+}
+
+/// Reads messages from bytes as they come.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    bytes: BytesMut,
+    most: usize,
+    /// What everything before is skipped for.
+    awaited: Option<Bytes>,
+}
+
+impl Decoder {
+    /// Reads frames that are no longer than `most`, after `awaited` if that is said.
+    pub(crate) fn new(most: usize, awaited: Option<Bytes>) -> Self {
+        Self {
+            bytes: BytesMut::new(),
+            most,
+            awaited,
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the next message, if it is complete.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Frame>> {
+        if !self.skip_to_awaited() {
+            return Ok(None);
+        }
+        let padded = self.bytes.iter().take_while(|byte| **byte == 0).count();
+        self.bytes.advance(padded);
+        if self.bytes.len() < HEADER_BYTES {
+            return Ok(None);
+        }
+        let mut header = &self.bytes[..HEADER_BYTES];
+        let kind = Kind::from_byte(header.get_u8()).ok_or(io::ErrorKind::InvalidData)?;
+        let (id, length) = (header.get_u32(), header.get_u32() as usize);
+        if length > self.most {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if self.bytes.len() < HEADER_BYTES + length {
+            self.bytes
+                .reserve(HEADER_BYTES + length - self.bytes.len());
+            return Ok(None);
+        }
+        self.bytes.advance(HEADER_BYTES);
+        let payload = self.bytes.split_to(length).freeze();
+        Ok(Some(Frame { kind, id, payload }))
+    }
+
+    /// Says whether what was awaited has come.
+    fn skip_to_awaited(&mut self) -> bool {
+        let Some(awaited) = &self.awaited else {
+            return true;
+        };
+        let found = self
+            .bytes
+            .windows(awaited.len())
+            .position(|window| window == awaited);
+        match found {
+            Some(position) => {
+                self.bytes.advance(position);
+                self.awaited = None;
+                true
+            }
+            None => {
+                // Its beginning may be there.
+                let skipped = self.bytes.len().saturating_sub(awaited.len());
+                self.bytes.advance(skipped);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(decoder: &mut Decoder) -> Vec<Frame> {
+        std::iter::from_fn(|| decoder.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_frame_that_a_killed_server_began_is_completed_and_the_next_is_read() {
+        let begun = frame(Kind::Content, 7, &[1; 1000]);
+        for cut in 0..begun.len() {
+            let mut decoder = Decoder::new(MOST_ASKED_BYTES, None);
+            decoder.push(&begun[..cut]);
+            decoder.push(&padding());
+            decoder.push(&frame(Kind::Hello, 0, b"word"));
+            let read = all(&mut decoder);
+            assert_eq!(read.last().unwrap().payload, "word", "{cut}");
+        }
+    }
+
+    #[test]
+    fn what_comes_before_the_echo_is_skipped() {
+        let echo = frame(Kind::Hello, 0, b"word");
+        let mut decoder = Decoder::new(100, Some(echo.clone()));
+        for byte in [&[9; 40][..], &echo[..5], &echo, &frame(Kind::Done, 1, b"x")].concat() {
+            decoder.push(&[byte]);
+            if decoder.awaited.is_none() {
+                continue;
+            }
+            assert!(decoder.next().unwrap().is_none() || byte == echo[echo.len() - 1]);
+        }
+        assert_eq!(all(&mut decoder).last().unwrap().payload, "x");
+    }
+
+    #[test]
+    fn what_is_no_frame_and_what_is_too_long_is_refused() {
+        let mut decoder = Decoder::new(10, None);
+        decoder.push(&[200; 20]);
+        assert!(decoder.next().is_err());
+        let mut decoder = Decoder::new(10, None);
+        decoder.push(&frame(Kind::Done, 0, &[0; 11]));
+        assert!(decoder.next().is_err());
+        let mut decoder = Decoder::new(10, None);
+        decoder.push(&frame(Kind::Done, 0, &[0; 10]));
+        assert!(decoder.next().unwrap().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn frames_arrive_however_they_are_cut(
+            payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..10),
+            piece in 1_usize..40,
+        ) {
+            let kinds = [Kind::Hello, Kind::Output, Kind::Last];
+            let sent: Vec<_> = payloads
+                .into_iter()
+                .enumerate()
+                .map(|(number, payload)| Frame {
+                    kind: kinds[number % 3],
+                    id: u32::try_from(number).unwrap(),
+                    payload: payload.into(),
+                })
+                .collect();
+            let bytes: Vec<u8> = sent
+                .iter()
+                .flat_map(|sent| frame(sent.kind, sent.id, &sent.payload))
+                .collect();
+            let mut decoder = Decoder::new(50, None);
+            let mut received = Vec::new();
+            for piece in bytes.chunks(piece) {
+                decoder.push(piece);
+                received.extend(all(&mut decoder));
+            }
+            prop_assert_eq!(received, sent);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which containers are ours: a word that is made once in the data directory.
+//!
+//! It is locked while a server runs, so a second one with the same directory takes another word and does not touch the first one's
+//! containers.
+
+use std::{
+    fs::{self, File},
+    hash::{BuildHasher, Hasher, RandomState},
+    io::{self, Read, Seek, Write},
+    path::Path,
+};
+
+/// How many servers may share a data directory.
+const MOST: u32 = 64;
+const LENGTH: usize = 8;
+
+/// The word, for as long as this is held.
+#[derive(Debug)]
+pub(super) struct Instance {
+    word: String,
+    _lock: Option<File>,
+}
+
+impl Instance {
+    /// Takes the first word of the data directory that no other server has. Where nothing can be kept, the word is for this run only.
+    pub(super) fn take(data_dir: &Path) -> Self {
+        Self::take_kept(&data_dir.join("docker")).unwrap_or_else(|error| {
+            tracing::warn!(%error, "The next start will not find this one's containers: nothing can be kept in the data directory");
+            Self {
+                word: new_word(),
+                _lock: None,
+            }
+        })
+    }
+
+    fn take_kept(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        for number in 1..=MOST {
+            let mut file = File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(directory.join(format!("instance-{number}")))?;
+            if file.try_lock().is_err() {
+                continue;
+            }
+            let mut word = String::new();
+            file.read_to_string(&mut word)?;
+            let is_word = word.len() == LENGTH && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !is_word {
+                word = new_word();
+                file.set_len(0)?;
+                file.rewind()?;
+                file.write_all(word.as_bytes())?;
+                file.sync_all()?;
+            }
+            return Ok(Self {
+                word,
+                _lock: Some(file),
+            });
+        }
+        Err(io::Error::other(format!(
+            "{MOST} servers use this data directory"
+        )))
+    }
+
+    pub(super) fn word(&self) -> &str {
+        &self.word
+    }
+}
+
+/// Eight characters that nobody else has. The keys of a hasher are random, and that is all there is to hash.
+fn new_word() -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let number = RandomState::new().build_hasher().finish();
+    (0..LENGTH)
+        .map(|place| {
+            let index = (number >> (place * 5)) & 31;
+            char::from(ALPHABET[usize::try_from(index).unwrap_or_default()])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_stays_and_is_for_one_server_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Instance::take(place.path());
+        let second = Instance::take(place.path());
+        assert_ne!(first.word(), second.word());
+        let word = first.word().to_owned();
+        drop(first);
+        assert_eq!(Instance::take(place.path()).word(), word);
+        assert_eq!(word.len(), LENGTH);
+    }
+
+    #[test]
+    fn what_is_no_word_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("docker")).unwrap();
+        fs::write(place.path().join("docker/instance-1"), "../../etc").unwrap();
+        let word = Instance::take(place.path()).word().to_owned();
+        assert!(word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word}");
+    }
+}

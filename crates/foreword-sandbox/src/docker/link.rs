@@ -1,0 +1,318 @@
+//! The server's end of the stream to our program in a container: many requests at a time over one connection.
+//!
+//! What a request gets waits in a bounded queue; whoever asked has to take it, or has to drop the request, which cancels it.
+
+use std::{
+    collections::HashMap,
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bollard::container::{AttachContainerResults, LogOutput};
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use serde::Serialize;
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
+
+use super::frames::{
+    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, Terms, frame, padding,
+    value_frame,
+};
+use crate::command::Restart;
+
+/// How many frames may wait for the engine to take them.
+const OUTGOING: usize = 16;
+/// How many frames may wait for whoever asked.
+const INCOMING: usize = 16;
+
+/// A connection. Dropped, it is cut; the container goes on.
+pub(super) struct Link {
+    shared: Arc<Shared>,
+    outgoing: mpsc::Sender<Bytes>,
+    tasks: [AbortHandle; 2],
+    next_id: AtomicU32,
+}
+
+struct Shared {
+    waiting: Mutex<HashMap<u32, mpsc::Sender<Event>>>,
+    dead: AtomicBool,
+    last: Mutex<Option<Last>>,
+}
+
+/// What comes for a request.
+#[derive(Debug)]
+pub(super) enum Event {
+    Accepted,
+    Output(Bytes),
+    Taken,
+    Done(Answer),
+}
+
+/// A request that is under way.
+pub(super) struct Exchange<'link> {
+    pub(super) id: u32,
+    events: mpsc::Receiver<Event>,
+    link: &'link Link,
+    is_done: bool,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GreetError {
+    #[error("it could not be made into a sandbox: {0}")]
+    NotMade(String),
+    #[error("it ended before it was ready{}", if .0.is_empty() { String::new() } else { format!(": {}", .0) })]
+    Ended(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Link {
+    /// Takes a stream that is attached to a container, and greets whoever is there: with `terms` one that was just started,
+    /// without one that has served before. Dropping the future cuts the connection.
+    pub(super) async fn greet(
+        attached: AttachContainerResults,
+        terms: Option<Terms>,
+        start: impl Future<Output = io::Result<()>>,
+    ) -> Result<Self, GreetError> {
+        let word = new_word();
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            dead: AtomicBool::new(false),
+            last: Mutex::new(None),
+        });
+        let (outgoing, frames) = mpsc::channel(OUTGOING);
+        let (echoed, echo) = oneshot::channel();
+        let is_first = terms.is_some();
+        // One that was just started says nothing before it is greeted.
+        let awaited = (!is_first).then(|| frame(Kind::Hello, 0, word.as_bytes()));
+        let reader = Reader {
+            output: attached.output,
+            decoder: Decoder::new(MOST_ANSWERED_BYTES, awaited),
+            shared: Arc::clone(&shared),
+            echoed: Some(echoed),
+            said: String::new(),
+        };
+        let link = Self {
+            shared: Arc::clone(&shared),
+            outgoing,
+            tasks: [
+                tokio::spawn(reader.read()).abort_handle(),
+                tokio::spawn(write(frames, attached.input)).abort_handle(),
+            ],
+            next_id: AtomicU32::new(1),
+        };
+        start.await?;
+        if !is_first {
+            link.send(padding()).await?;
+        }
+        link.send(value_frame(Kind::Hello, 0, &Hello { word, terms })?)
+            .await?;
+        match echo.await {
+            Ok(Ok(())) => Ok(link),
+            Ok(Err(said)) => Err(match shared.last().take() {
+                Some(Last::NotMade(why)) => GreetError::NotMade(why),
+                _ => GreetError::Ended(said),
+            }),
+            Err(_) => Err(GreetError::Ended(String::new())),
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        !self.shared.dead.load(Ordering::SeqCst)
+    }
+
+    /// For what the container ended itself, if it said so.
+    pub(super) fn take_last(&self) -> Option<Restart> {
+        match self.shared.last().take() {
+            Some(Last::Restart(restart)) => restart,
+            _ => None,
+        }
+    }
+
+    /// Asks for something.
+    pub(super) async fn ask(&self, ask: &impl Serialize) -> io::Result<Exchange<'_>> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, events) = mpsc::channel(INCOMING);
+        {
+            let mut waiting = self.shared.waiting();
+            if !self.is_alive() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            waiting.insert(id, sender);
+        }
+        let exchange = Exchange {
+            id,
+            events,
+            link: self,
+            is_done: false,
+        };
+        self.send(value_frame(Kind::Ask, id, ask)?).await?;
+        Ok(exchange)
+    }
+
+    pub(super) async fn send(&self, frame: Bytes) -> io::Result<()> {
+        self.outgoing
+            .send(frame)
+            .await
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Cuts the connection: whoever waits is told that it ended.
+    pub(super) fn cut(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.shared.end();
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+impl Exchange<'_> {
+    /// What comes next; nothing if the connection ended.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        let event = self.events.recv().await;
+        self.is_done |= matches!(event, None | Some(Event::Done(_)));
+        event
+    }
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        self.link.shared.waiting().remove(&self.id);
+        if !self.is_done && self.link.is_alive() {
+            let (outgoing, cancel) = (
+                self.link.outgoing.clone(),
+                frame(Kind::Cancel, self.id, &[]),
+            );
+            // If there is no room, somebody has to wait for it.
+            if let Err(mpsc::error::TrySendError::Full(cancel)) = outgoing.try_send(cancel) {
+                tokio::spawn(async move { outgoing.send(cancel).await });
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn end(&self) {
+        let mut waiting = self.waiting();
+        self.dead.store(true, Ordering::SeqCst);
+        waiting.clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u32, mpsc::Sender<Event>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn write(mut frames: mpsc::Receiver<Bytes>, mut input: Pin<Box<dyn AsyncWrite + Send>>) {
+    while let Some(frame) = frames.recv().await {
+        let written = async {
+            input.write_all(&frame).await?;
+            input.flush().await
+        };
+        if written.await.is_err() {
+            return;
+        }
+    }
+}
+
+struct Reader {
+    output: Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
+    decoder: Decoder,
+    shared: Arc<Shared>,
+    /// Told once the greeting was echoed, or what was said instead.
+    echoed: Option<oneshot::Sender<Result<(), String>>>,
+    /// What came on standard error before that.
+    said: String,
+}
+
+/// The most that is kept of what a program says instead of a greeting.
+const MOST_SAID_BYTES: usize = 1000;
+
+impl Reader {
+    async fn read(mut self) {
+        while let Some(Ok(output)) = self.output.next().await {
+            let read = match output {
+                LogOutput::StdOut { message } => self.take(&message).await,
+                LogOutput::StdErr { message } => {
+                    self.note(&String::from_utf8_lossy(&message));
+                    Ok(())
+                }
+                LogOutput::StdIn { .. } | LogOutput::Console { .. } => Ok(()),
+            };
+            if let Err(error) = read {
+                tracing::warn!(%error, "A container said what is no message, so it is let go of");
+                break;
+            }
+        }
+        self.shared.end();
+        if let Some(echoed) = self.echoed.take() {
+            let _ = echoed.send(Err(self.said.trim().to_owned()));
+        }
+    }
+
+    fn note(&mut self, said: &str) {
+        tracing::debug!("A container says: {}", said.trim_end());
+        if self.echoed.is_some() && self.said.len() < MOST_SAID_BYTES {
+            self.said.push_str(said);
+        }
+    }
+
+    async fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.decoder.push(bytes);
+        while let Some(Frame { kind, id, payload }) = self.decoder.next()? {
+            let event = match kind {
+                Kind::Hello => {
+                    if let Some(echoed) = self.echoed.take() {
+                        let _ = echoed.send(Ok(()));
+                    }
+                    continue;
+                }
+                Kind::Last => {
+                    *self.shared.last() = serde_json::from_slice(&payload).ok();
+                    continue;
+                }
+                Kind::Accepted => Event::Accepted,
+                Kind::Output => Event::Output(payload),
+                Kind::Taken => Event::Taken,
+                Kind::Done => Event::Done(serde_json::from_slice(&payload)?),
+                Kind::Ask | Kind::Content | Kind::Cancel => continue,
+            };
+            let waiting = self.shared.waiting().get(&id).cloned();
+            if let Some(waiting) = waiting {
+                // Nobody may wait any more.
+                let _ = waiting.send(event).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A word that no greeting had before. It need not be secret: nothing but our program writes to that stream.
+fn new_word() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{:032x}{:08x}{number:016x}", now.as_nanos(), std::process::id())
+}

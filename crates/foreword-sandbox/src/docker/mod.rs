@@ -1,0 +1,486 @@
+//! Sandboxes in containers of Docker, Podman, or whatever speaks the API of Docker's engine.
+//!
+//! ```text
+//! server                                       container
+//! ──────                                       ─────────
+//! mod.rs        makes, finds again, removes
+//! image.rs      the image, with our program
+//! terms.rs      limits, mounts, capabilities   init/contained.rs  process 1: becomes the user, serves
+//! container.rs  one of them, as a sandbox
+//! link.rs       requests over one stream  ◄──► agent.rs           does them, driving process 1
+//! engine.rs     the engine's API
+//! ```
+//!
+//! A container outlives the server, and the next one finds it by its labels. Deliberately absent: what a command or a file is, which is
+//! done by the same code as in any other sandbox, at the other end.
+
+#[cfg(target_os = "linux")]
+mod agent;
+mod container;
+mod engine;
+mod frames;
+mod image;
+mod instance;
+mod link;
+mod program;
+mod terms;
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use bollard::models::Mount;
+use tokio::sync::{OnceCell, Semaphore};
+
+use self::{
+    container::Container,
+    engine::{Engine, in_words},
+    frames::Terms,
+    image::Prepared,
+    instance::Instance,
+    link::{GreetError, Link},
+    program::Program,
+};
+use crate::{
+    backend::Setup,
+    config::{ContainerFiles, Network, SandboxConfig},
+    error::SandboxError,
+    files::FileStat,
+    pooled::{Pooled, Starter},
+    spec::{Directories, HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, UPLOADS},
+    state::{Enforcement, LimitState, SandboxesState, Unavailable},
+};
+
+const BACKEND: &str = "docker";
+/// What every container and image of ours has.
+const MANAGED: &str = "foreword.managed";
+const CHAT: &str = "foreword.chat";
+const INSTANCE: &str = "foreword.instance";
+/// What it was made of: another server may have other settings.
+const MADE: &str = "foreword.made";
+/// The argument that makes our program the first process of a container.
+const AGENT_ARGUMENT: &str = "sandbox-agent";
+/// How many containers are started at a time: more would only wait for each other.
+const STARTED_AT_ONCE: usize = 8;
+/// How long a container may take to get ready, once it was started.
+const READY_PATIENCE: Duration = Duration::from_secs(30);
+/// How often is looked for containers that no server uses.
+const LOOK_PERIOD: Duration = Duration::from_secs(30);
+
+/// Does what a server asks for, next to `init`; gives the status to end with.
+#[cfg(target_os = "linux")]
+pub(crate) fn agent_main(init: std::os::fd::OwnedFd) -> i32 {
+    agent::main(init)
+}
+
+/// How many processes and threads of a container are the agent's.
+fn agent_threads() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        agent::THREADS as u64 + 1
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        4
+    }
+}
+
+/// Makes containers.
+pub(crate) struct Containers {
+    config: SandboxConfig,
+    guard_period: Duration,
+    engine: Arc<Engine>,
+    instance: Instance,
+    prepared: OnceCell<Ready>,
+    starts: Semaphore,
+    /// Containers that nobody here uses, and since when that is known.
+    unknown: Mutex<Unknown>,
+}
+
+#[derive(Default)]
+struct Unknown {
+    looked: Option<Instant>,
+    since: HashMap<String, (SandboxKey, Instant)>,
+}
+
+/// What containers are made of.
+struct Ready {
+    image: Prepared,
+    program: Program,
+}
+
+/// Opens the backend. The engine is asked when it is needed.
+pub(crate) fn open(setup: &Setup) -> Pooled<Containers> {
+    let docker = &setup.config.docker;
+    let containers = Containers {
+        config: setup.config.clone(),
+        guard_period: setup.guard_period,
+        engine: Arc::new(Engine::new(docker.host.as_deref(), docker.cert_path.clone())),
+        instance: Instance::take(&setup.data_dir),
+        prepared: OnceCell::new(),
+        starts: Semaphore::new(STARTED_AT_ONCE),
+        unknown: Mutex::default(),
+    };
+    Pooled::new(containers, &setup.config)
+}
+
+#[async_trait]
+impl Starter for Containers {
+    type Sandbox = Container;
+
+    const NAME: &'static str = BACKEND;
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<Container, SandboxError> {
+        let _turn = self.starts.acquire().await;
+        container::check_directories(spec)?;
+        let ready = self.ready().await?;
+        let name = container::name_of(self.instance.word(), spec.key.as_str());
+        let terms = self.terms();
+        let mounts = self.mounts(spec)?;
+        let directories = Directories::of(spec);
+        let made = self.made_of(&ready.image, &terms, &mounts, &directories);
+        if let Some(found) = self.engine.inspect(&name).await? {
+            let runs = found.state.and_then(|state| state.running) == Some(true);
+            let labels = found.config.and_then(|config| config.labels);
+            let is_same = labels.is_some_and(|labels| labels.get(MADE) == Some(&made));
+            if runs && is_same {
+                match self.adopt(&name, &directories, &ready.image).await {
+                    Ok(container) => return Ok(container),
+                    Err(error) => {
+                        tracing::warn!(container = name, error = %in_words(&error), "A container cannot be gone on with, so it is made anew");
+                    }
+                }
+            }
+            self.engine.remove(&name).await?;
+        }
+        let labels = [
+            (MANAGED, "true"),
+            (CHAT, spec.key.as_str()),
+            (INSTANCE, self.instance.word()),
+            (MADE, &made),
+        ];
+        let labels = labels
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into();
+        let command = ready.program.command(AGENT_ARGUMENT);
+        let body = terms::body(&self.config, &ready.image.name, command, labels, mounts);
+        let mut unfinished = Unfinished::new(&self.engine, &name);
+        self.engine.create(&name, body).await?;
+        let link = self.greet(&name, Some(terms)).await;
+        let link = match link {
+            Ok(link) => link,
+            Err(error) => {
+                unfinished.remove().await;
+                return Err(error);
+            }
+        };
+        unfinished.is_finished = true;
+        drop(unfinished);
+        Ok(self.container(name, link, directories, &ready.image, false))
+    }
+
+    fn stat_outside(&self, spec: &SandboxSpec, path: &Path) -> Option<FileStat> {
+        #[cfg(target_os = "linux")]
+        return crate::workspace::file_in_home(spec, path);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (spec, path);
+            None
+        }
+    }
+
+    async fn stop_unknown(&self, key: &SandboxKey) -> bool {
+        let name = container::name_of(self.instance.word(), key.as_str());
+        match self.engine.remove(&name).await {
+            Ok(was_there) => was_there,
+            Err(error) => {
+                tracing::warn!(container = name, error = %in_words(&error), "A container cannot be removed now");
+                false
+            }
+        }
+    }
+
+    async fn stop_idle_unknown(
+        &self,
+        known: Vec<SandboxKey>,
+        now: Instant,
+        timeout: Duration,
+    ) -> usize {
+        if !self.is_time_to_look(now) {
+            return 0;
+        }
+        let label = format!("{INSTANCE}={}", self.instance.word());
+        // An engine that is away has nothing to stop; it is asked again.
+        let Ok(listed) = self.engine.list(&label).await else {
+            return 0;
+        };
+        let found = listed.into_iter().filter_map(|container| {
+            let key = SandboxKey::new(container.labels?.get(CHAT)?.clone())?;
+            (!known.contains(&key)).then_some((container.id?, key))
+        });
+        let idle = self.idle_of(found.collect(), now, timeout);
+        let mut stopped = 0;
+        for key in idle {
+            stopped += usize::from(self.stop_unknown(&key).await);
+        }
+        stopped
+    }
+
+    fn ends_with_server(&self) -> bool {
+        false
+    }
+
+    async fn check(&self) -> Result<(), Unavailable> {
+        self.engine.client().await.map(drop)
+    }
+
+    fn state(&self) -> SandboxesState {
+        SandboxesState {
+            backend: BACKEND,
+            unavailable: self.engine.seen().err(),
+            running: 0,
+            max_running: self.config.max_running,
+            limits: limits(&self.config),
+            notes: notes(&self.config),
+        }
+    }
+}
+
+impl Containers {
+    /// What containers are made of, prepared by the first who needs it.
+    async fn ready(&self) -> Result<&Ready, SandboxError> {
+        self.prepared
+            .get_or_try_init(|| async {
+                let docker = &self.config.docker;
+                let program = Program::find(docker.program.as_deref()).map_err(backend_error)?;
+                let user = terms::user_of_shared_files();
+                let image = image::prepare(&self.engine, &docker.image, &program, user).await?;
+                Ok(Ready { image, program })
+            })
+            .await
+    }
+
+    fn terms(&self) -> Terms {
+        let user = terms::user_of_shared_files();
+        Terms {
+            uid: user.uid,
+            gid: user.gid,
+            open_files: self.config.max_open_files,
+            quota_bytes: self.config.workspace_quota_bytes,
+            min_free_bytes: self.config.min_free_bytes,
+            guard_period: self.guard_period,
+            counted: vec![HOME.into(), OUTPUTS.into()],
+        }
+    }
+
+    /// What the container of `spec` sees of the workspace.
+    fn mounts(&self, spec: &SandboxSpec) -> Result<Vec<Mount>, SandboxError> {
+        let absolute = |path: &PathBuf| std::path::absolute(path).map_err(backend_error);
+        let mut mounts = vec![
+            terms::bind(&absolute(&spec.home)?, HOME, true),
+            terms::bind(&absolute(&spec.outputs)?, OUTPUTS, true),
+            terms::bind(&absolute(&spec.uploads)?, UPLOADS, false),
+        ];
+        for skills in &spec.skills {
+            let inside = format!("{SKILLS}/{}", skills.name);
+            mounts.push(terms::bind(&absolute(&skills.host)?, &inside, false));
+        }
+        Ok(mounts)
+    }
+
+    /// A word for everything that a container cannot be given later.
+    fn made_of(
+        &self,
+        image: &Prepared,
+        terms: &Terms,
+        mounts: &[Mount],
+        directories: &Directories,
+    ) -> String {
+        let mut hasher = DefaultHasher::new();
+        let config = serde_json::to_string(&self.config).unwrap_or_default();
+        let mounts = serde_json::to_string(mounts).unwrap_or_default();
+        (config, &image.name, terms, mounts, directories).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// Goes on with a container that runs.
+    async fn adopt(
+        &self,
+        name: &str,
+        directories: &Directories,
+        image: &Prepared,
+    ) -> Result<Container, SandboxError> {
+        let link = self.greet(name, None).await?;
+        Ok(self.container(name.to_owned(), link, directories.clone(), image, true))
+    }
+
+    fn container(
+        &self,
+        name: String,
+        link: Link,
+        directories: Directories,
+        image: &Prepared,
+        is_adopted: bool,
+    ) -> Container {
+        Container {
+            name,
+            engine: Arc::clone(&self.engine),
+            link,
+            directories,
+            environment: image.environment.clone(),
+            is_adopted,
+            untold: Mutex::new(None),
+        }
+    }
+
+    /// Attaches to a container, starts it if it is to get `terms`, and waits until it is ready.
+    async fn greet(&self, name: &str, terms: Option<Terms>) -> Result<Link, SandboxError> {
+        let attached = self.engine.attach(name).await?;
+        let is_new = terms.is_some();
+        let start = async {
+            if is_new {
+                let started = self.engine.start(name).await;
+                started.map_err(|error| io::Error::other(StartFailed(error)))?;
+            }
+            Ok(())
+        };
+        let greeted = tokio::time::timeout(READY_PATIENCE, Link::greet(attached, terms, start));
+        match greeted.await {
+            Ok(Ok(link)) => Ok(link),
+            Ok(Err(GreetError::Io(error))) => Err(match error.downcast::<StartFailed>() {
+                Ok(StartFailed(error)) => error,
+                Err(error) => backend_error(error),
+            }),
+            Ok(Err(error)) => Err(backend_error(io::Error::other(error))),
+            Err(_) => Err(backend_error(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the container was not ready in time",
+            ))),
+        }
+    }
+
+    fn is_time_to_look(&self, now: Instant) -> bool {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked = unknown.looked.replace(now);
+        looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_PERIOD)
+            || {
+                unknown.looked = looked;
+                false
+            }
+    }
+
+    /// Remembers which containers nobody here uses, and says which have been like that for `timeout`.
+    fn idle_of(
+        &self,
+        found: Vec<(String, SandboxKey)>,
+        now: Instant,
+        timeout: Duration,
+    ) -> Vec<SandboxKey> {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown.since = found
+            .into_iter()
+            .map(|(id, key)| {
+                let since = unknown.since.get(&id).map_or(now, |(_, since)| *since);
+                (id, (key, since))
+            })
+            .collect();
+        let idle = unknown
+            .since
+            .values()
+            .filter(|(_, since)| now.saturating_duration_since(*since) >= timeout);
+        idle.map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// A container that was not started, on its way through what waits for that.
+#[derive(Debug, thiserror::Error)]
+#[error("the container was not started")]
+struct StartFailed(#[source] SandboxError);
+
+/// A container that is being made: given up, it is removed.
+struct Unfinished<'a> {
+    engine: &'a Arc<Engine>,
+    name: &'a str,
+    is_finished: bool,
+}
+
+impl<'a> Unfinished<'a> {
+    fn new(engine: &'a Arc<Engine>, name: &'a str) -> Self {
+        Self {
+            engine,
+            name,
+            is_finished: false,
+        }
+    }
+
+    async fn remove(&mut self) {
+        self.is_finished = true;
+        // One that cannot be removed now is found later.
+        let _ = self.engine.remove(self.name).await;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (engine, name) = (Arc::clone(self.engine), self.name.to_owned());
+            runtime.spawn(async move { engine.remove(&name).await });
+        }
+    }
+}
+
+fn limits(config: &SandboxConfig) -> Vec<LimitState> {
+    let sampled = |wanted: bool| {
+        if wanted {
+            Enforcement::Sampled
+        } else {
+            Enforcement::Off
+        }
+    };
+    [
+        ("memory_bytes", Enforcement::Engine),
+        ("cpu_percent", Enforcement::Engine),
+        ("max_processes", Enforcement::Engine),
+        ("max_open_files", Enforcement::Kernel),
+        ("tmp_bytes", Enforcement::Kernel),
+        (
+            "workspace_quota_bytes",
+            sampled(config.workspace_quota_bytes > 0),
+        ),
+        ("min_free_bytes", sampled(config.min_free_bytes > 0)),
+    ]
+    .into_iter()
+    .map(|(setting, enforcement)| LimitState {
+        setting,
+        enforcement,
+    })
+    .collect()
+}
+
+fn notes(config: &SandboxConfig) -> Vec<String> {
+    let mut notes = Vec::new();
+    if config.network == Network::Host {
+        notes.push(
+            "`sandbox.network` is `host`: commands reach what the engine's host reaches, services on its 127.0.0.1 included".to_owned(),
+        );
+    }
+    if config.docker.files == ContainerFiles::Volumes {
+        notes.push("`sandbox.docker.files` is `volumes`: uploads and outputs are carried in and out".to_owned());
+    }
+    notes
+}
+
+fn backend_error(error: impl Into<io::Error>) -> SandboxError {
+    SandboxError::Backend {
+        backend: BACKEND,
+        source: Box::new(error.into()),
+    }
+}

@@ -1,0 +1,188 @@
+//! What a container is like: its limits, what it sees, what it may do.
+
+use std::{collections::HashMap, path::Path};
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, Mount, MountType,
+};
+
+use super::{agent_threads, image::User};
+use crate::config::{Network, SandboxConfig};
+
+/// What init needs to become the sandbox's user and to give up the rest, and the agent to count in closed directories. No command
+/// has any of it.
+const CAPABILITIES: [&str; 4] = ["SETUID", "SETGID", "SETPCAP", "DAC_READ_SEARCH"];
+/// Facts about the host that nobody needs. Those that an engine hides by itself are here too, since our list takes the place of its own.
+const MASKED: [&str; 33] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/interrupts",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/key-users",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/pressure",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/block",
+    "/sys/bus",
+    "/sys/class",
+    "/sys/dev",
+    "/sys/devices",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/fs/btrfs",
+    "/sys/fs/ext4",
+    "/sys/fs/fuse",
+    "/sys/fs/pstore",
+    "/sys/fs/selinux",
+    "/sys/fs/xfs",
+    "/sys/hypervisor",
+    "/sys/kernel",
+    "/sys/module",
+    "/sys/power",
+];
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+/// The most that `/dev/shm` holds, and the most in segments of System V.
+const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+const PAGE_BYTES: u64 = 4096;
+const NANO_PER_PERCENT: u64 = 10_000_000;
+
+/// Describes the container of one chat.
+pub(super) fn body(
+    config: &SandboxConfig,
+    image: &str,
+    command: Vec<String>,
+    labels: HashMap<String, String>,
+    mounts: Vec<Mount>,
+) -> ContainerCreateBody {
+    let tmp = config.tmp_in_force();
+    let in_memory = |bytes: u64, files: u64| {
+        format!("rw,exec,nosuid,nodev,mode=1777,size={bytes},nr_inodes={files}")
+    };
+    let memory = signed(config.memory_bytes);
+    let host_network = config.network == Network::Host;
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        entrypoint: Some(command),
+        cmd: Some(Vec::new()),
+        user: Some("0:0".to_owned()),
+        working_dir: Some("/".to_owned()),
+        hostname: (!host_network).then(|| "sandbox".to_owned()),
+        open_stdin: Some(true),
+        stdin_once: Some(false),
+        attach_stdin: Some(false),
+        tty: Some(false),
+        labels: Some(labels),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        host_config: Some(HostConfig {
+            mounts: Some(mounts),
+            tmpfs: Some(
+                [
+                    ("/tmp".to_owned(), in_memory(tmp, 262_144)),
+                    ("/var/tmp".to_owned(), in_memory(tmp, 262_144)),
+                    (
+                        "/dev/shm".to_owned(),
+                        in_memory(SHARED_MEMORY_BYTES.min(tmp / 2), 16_384),
+                    ),
+                ]
+                .into(),
+            ),
+            readonly_rootfs: Some(true),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(CAPABILITIES.map(str::to_owned).into()),
+            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            masked_paths: Some(MASKED.map(str::to_owned).into()),
+            readonly_paths: Some(READ_ONLY.map(str::to_owned).into()),
+            network_mode: Some(if host_network { "host" } else { "none" }.to_owned()),
+            ipc_mode: Some("none".to_owned()),
+            cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+            memory: Some(memory),
+            memory_swap: Some(memory),
+            nano_cpus: Some(signed(config.cpu_percent.saturating_mul(NANO_PER_PERCENT))),
+            // Those of the agent do not count.
+            pids_limit: Some(signed(config.max_processes + agent_threads())),
+            sysctls: Some(
+                [
+                    (
+                        "kernel.shmall".to_owned(),
+                        (SHARED_MEMORY_BYTES / PAGE_BYTES).to_string(),
+                    ),
+                    ("kernel.msgmni".to_owned(), "64".to_owned()),
+                    ("kernel.sem".to_owned(), "250 32000 100 128".to_owned()),
+                ]
+                .into(),
+            ),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("none".to_owned()),
+                config: None,
+            }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+/// Shows a directory of the engine's host.
+pub(super) fn bind(host: &Path, inside: &str, writable: bool) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(host.display().to_string()),
+        target: Some(inside.to_owned()),
+        read_only: Some(!writable),
+        ..Mount::default()
+    }
+}
+
+/// Shows a volume, which is made if it is not there.
+pub(super) fn volume(name: &str, inside: &str, writable: bool) -> Mount {
+    Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(name.to_owned()),
+        target: Some(inside.to_owned()),
+        read_only: Some(!writable),
+        ..Mount::default()
+    }
+}
+
+/// Who works in a sandbox whose files are shared with this server: whoever owns them here.
+#[cfg(unix)]
+pub(super) fn user_of_shared_files() -> User {
+    #[cfg(target_os = "linux")]
+    {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        if !uid.is_root() {
+            return User {
+                uid: uid.as_raw(),
+                gid: gid.as_raw(),
+            };
+        }
+    }
+    USER
+}
+
+/// Who works in a sandbox.
+pub(super) const USER: User = User {
+    uid: crate::config::CONTAINER_UID,
+    gid: crate::config::CONTAINER_UID,
+};
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
