@@ -28,7 +28,7 @@ use crate::{
     pool::Life,
     pooled::{RunError, Worker},
     spec::{Directories, SandboxSpec},
-    state::Usage,
+    state::{Unavailable, Usage},
 };
 
 /// How long our program may take to say that it got a request, before the engine is asked whether it is there.
@@ -38,7 +38,7 @@ const ASK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A container with our program in it.
 pub(crate) struct Container {
-    pub(super) name: String,
+    pub(super) id: String,
     pub(super) engine: Arc<Engine>,
     pub(super) link: Link,
     pub(super) directories: Directories,
@@ -75,9 +75,9 @@ impl Life for Container {
 
     async fn stop(&self) {
         self.link.cut();
-        if let Err(error) = self.engine.remove(&self.name).await {
+        if let Err(error) = self.engine.remove(&self.id).await {
             // It is found again, and removed once it was idle long enough.
-            tracing::warn!(container = self.name, error = %super::engine::in_words(&error), "A container cannot be removed now");
+            tracing::warn!(container = self.id, error = %super::engine::in_words(&error), "A container cannot be removed now");
         }
     }
 
@@ -275,17 +275,19 @@ impl<'container> Request<'container> {
                     }
                 }
             };
-            self.is_accepted = true;
             return match event {
-                Some(event) => Ok(event),
+                Some(event) => {
+                    self.is_accepted = true;
+                    Ok(event)
+                }
                 None => Err(self.explain_loss().await),
             };
         }
     }
 
     async fn explain_loss(&self) -> Lost {
-        let Container { engine, name, .. } = self.container;
-        match engine.inspect(name).await {
+        let Container { engine, id, .. } = self.container;
+        match engine.inspect(id).await {
             Err(error) => Lost::Other(RunError::Failed(error)),
             Ok(found) => {
                 let state = found.and_then(|found| found.state);
@@ -338,10 +340,11 @@ pub(super) fn check_directories(spec: &SandboxSpec) -> Result<(), SandboxError> 
     ];
     for (path, inside) in places {
         if !path.is_dir() {
-            return Err(super::backend_error(io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("there is no directory for `{inside}` on the host"),
-            )));
+            return Err(Unavailable {
+                reason: format!("the chat has no directory for `{inside}` any more"),
+                cure: "begin a new chat".to_owned(),
+            }
+            .into());
         }
     }
     Ok(())

@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,7 +19,7 @@ use bollard::{
     },
     models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     error::SandboxError,
@@ -30,11 +33,17 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long any one thing may take that it does, in seconds; a loaded engine may need a while.
 const WORK_PATIENCE_SECONDS: u64 = 120;
 
+/// How long a name may stay taken by a container that is being removed, and how often is looked.
+const NAME_PATIENCE: Duration = Duration::from_secs(10);
+const NAME_REST: Duration = Duration::from_millis(20);
+
 /// A connection to the engine, made when it is needed.
 pub(super) struct Engine {
     host: String,
     certificates: Option<PathBuf>,
     client: Mutex<Option<Docker>>,
+    /// It is Podman, which does some things in its own way.
+    is_podman: AtomicBool,
     /// What was seen last.
     seen: Mutex<Result<(), Unavailable>>,
 }
@@ -45,8 +54,14 @@ impl Engine {
             host: host.unwrap_or(DEFAULT_HOST).to_owned(),
             certificates,
             client: Mutex::new(None),
+            is_podman: AtomicBool::new(false),
             seen: Mutex::new(Ok(())),
         }
+    }
+
+    /// Whether it is Podman, as far as it has been asked.
+    pub(super) fn is_podman(&self) -> bool {
+        self.is_podman.load(Ordering::Relaxed)
     }
 
     pub(super) fn host(&self) -> &str {
@@ -64,7 +79,13 @@ impl Engine {
         let answer = timeout(PATIENCE, async {
             match known {
                 Some(client) => client.ping().await.map(|_| client),
-                None => self.connect()?.negotiate_version().await,
+                None => {
+                    let client = self.connect()?.negotiate_version().await?;
+                    let components = client.version().await?.components.unwrap_or_default();
+                    let is_podman = components.iter().any(|part| part.name.contains("Podman"));
+                    self.is_podman.store(is_podman, Ordering::Relaxed);
+                    Ok(client)
+                }
             }
         });
         let result = match answer.await {
@@ -121,15 +142,27 @@ impl Engine {
         }
     }
 
+    /// Makes a container, in the place of one that has its name; gives what the engine calls it.
     pub(super) async fn create(
         &self,
         name: &str,
         body: ContainerCreateBody,
-    ) -> Result<(), SandboxError> {
+    ) -> Result<String, SandboxError> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
         let client = self.client().await?;
-        let created = client.create_container(Some(options), body).await;
-        created.map(drop).map_err(|error| self.explain(error))
+        let started = Instant::now();
+        loop {
+            let created = client.create_container(Some(options.clone()), body.clone());
+            match created.await {
+                Ok(created) => return Ok(created.id),
+                // One that was given up while the engine made it, or one that is on its way out.
+                Err(error) if is_conflict(&error) && started.elapsed() < NAME_PATIENCE => {
+                    self.remove(name).await?;
+                    tokio::time::sleep(NAME_REST).await;
+                }
+                Err(error) => return Err(self.explain(error)),
+            }
+        }
     }
 
     pub(super) async fn attach(&self, name: &str) -> Result<AttachContainerResults, SandboxError> {

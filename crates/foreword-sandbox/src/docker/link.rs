@@ -32,7 +32,7 @@ use crate::command::Restart;
 /// How many frames may wait for the engine to take them.
 const OUTGOING: usize = 16;
 /// How many frames may wait for whoever asked.
-const INCOMING: usize = 16;
+const INCOMING: usize = 4;
 
 /// A connection. Dropped, it is cut; the container goes on.
 pub(super) struct Link {

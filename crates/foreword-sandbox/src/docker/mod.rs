@@ -146,18 +146,19 @@ impl Starter for Containers {
         let directories = Directories::of(spec);
         let made = self.made_of(&ready.image, &terms, &mounts, &directories);
         if let Some(found) = self.engine.inspect(&name).await? {
+            let id = found.id.unwrap_or_default();
             let runs = found.state.and_then(|state| state.running) == Some(true);
             let labels = found.config.and_then(|config| config.labels);
             let is_same = labels.is_some_and(|labels| labels.get(MADE) == Some(&made));
             if runs && is_same {
-                match self.adopt(&name, &directories, &ready.image).await {
+                match self.adopt(&id, &directories, &ready.image).await {
                     Ok(container) => return Ok(container),
                     Err(error) => {
                         tracing::warn!(container = name, error = %in_words(&error), "A container cannot be gone on with, so it is made anew");
                     }
                 }
             }
-            self.engine.remove(&name).await?;
+            self.engine.remove(&id).await?;
         }
         let labels = [
             (MANAGED, "true"),
@@ -169,20 +170,28 @@ impl Starter for Containers {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into();
         let command = ready.program.command(AGENT_ARGUMENT);
-        let body = terms::body(&self.config, &ready.image.name, command, labels, mounts);
-        let mut unfinished = Unfinished::new(&self.engine, &name);
-        self.engine.create(&name, body).await?;
-        let link = self.greet(&name, Some(terms)).await;
-        let link = match link {
+        let body = terms::body(
+            &self.config,
+            &ready.image.name,
+            command,
+            labels,
+            mounts,
+            self.engine.is_podman(),
+        );
+        let mut unfinished = Unfinished {
+            engine: Arc::clone(&self.engine),
+            id: Some(self.engine.create(&name, body).await?),
+        };
+        let id = unfinished.id.clone().unwrap_or_default();
+        let link = match self.greet(&id, Some(terms)).await {
             Ok(link) => link,
             Err(error) => {
                 unfinished.remove().await;
                 return Err(error);
             }
         };
-        unfinished.is_finished = true;
-        drop(unfinished);
-        Ok(self.container(name, link, directories, &ready.image, false))
+        unfinished.id = None;
+        Ok(self.container(id, link, directories, &ready.image, false))
     }
 
     fn stat_outside(&self, spec: &SandboxSpec, path: &Path) -> Option<FileStat> {
@@ -312,24 +321,24 @@ impl Containers {
     /// Goes on with a container that runs.
     async fn adopt(
         &self,
-        name: &str,
+        id: &str,
         directories: &Directories,
         image: &Prepared,
     ) -> Result<Container, SandboxError> {
-        let link = self.greet(name, None).await?;
-        Ok(self.container(name.to_owned(), link, directories.clone(), image, true))
+        let link = self.greet(id, None).await?;
+        Ok(self.container(id.to_owned(), link, directories.clone(), image, true))
     }
 
     fn container(
         &self,
-        name: String,
+        id: String,
         link: Link,
         directories: Directories,
         image: &Prepared,
         is_adopted: bool,
     ) -> Container {
         Container {
-            name,
+            id,
             engine: Arc::clone(&self.engine),
             link,
             directories,
@@ -404,35 +413,27 @@ impl Containers {
 struct StartFailed(#[source] SandboxError);
 
 /// A container that is being made: given up, it is removed.
-struct Unfinished<'a> {
-    engine: &'a Arc<Engine>,
-    name: &'a str,
-    is_finished: bool,
+struct Unfinished {
+    engine: Arc<Engine>,
+    id: Option<String>,
 }
 
-impl<'a> Unfinished<'a> {
-    fn new(engine: &'a Arc<Engine>, name: &'a str) -> Self {
-        Self {
-            engine,
-            name,
-            is_finished: false,
+impl Unfinished {
+    async fn remove(&mut self) {
+        if let Some(id) = self.id.take() {
+            // One that cannot be removed now is found later.
+            let _ = self.engine.remove(&id).await;
         }
     }
-
-    async fn remove(&mut self) {
-        self.is_finished = true;
-        // One that cannot be removed now is found later.
-        let _ = self.engine.remove(self.name).await;
-    }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for Unfinished {
     fn drop(&mut self) {
-        if !self.is_finished
+        if let Some(id) = self.id.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (engine, name) = (Arc::clone(self.engine), self.name.to_owned());
-            runtime.spawn(async move { engine.remove(&name).await });
+            let engine = Arc::clone(&self.engine);
+            runtime.spawn(async move { engine.remove(&id).await });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::Path};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum,
-    HostConfigLogConfig, Mount, MountType,
+    HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
 use super::{agent_threads, image::User};
@@ -59,6 +59,10 @@ const READ_ONLY: [&str; 5] = [
 /// The most that `/dev/shm` holds, and the most in segments of System V.
 const SHARED_MEMORY_BYTES: u64 = 64 << 20;
 const PAGE_BYTES: u64 = 4096;
+/// Open files of init and the agent, at least.
+const OPEN_FILES: u64 = 4096;
+/// Processes of one user, at least.
+const PROCESSES: u64 = 32_768;
 const NANO_PER_PERCENT: u64 = 10_000_000;
 
 /// Describes the container of one chat.
@@ -68,10 +72,17 @@ pub(super) fn body(
     command: Vec<String>,
     labels: HashMap<String, String>,
     mounts: Vec<Mount>,
+    is_podman: bool,
 ) -> ContainerCreateBody {
     let tmp = config.tmp_in_force();
     let in_memory = |bytes: u64, files: u64| {
-        format!("rw,exec,nosuid,nodev,mode=1777,size={bytes},nr_inodes={files}")
+        // Podman does not know how to limit files; there the memory limit has to do.
+        let files = if is_podman {
+            String::new()
+        } else {
+            format!(",nr_inodes={files}")
+        };
+        format!("rw,exec,nosuid,nodev,mode=1777,size={bytes}{files}")
     };
     let memory = signed(config.memory_bytes);
     let host_network = config.network == Network::Host;
@@ -87,7 +98,8 @@ pub(super) fn body(
         attach_stdin: Some(false),
         tty: Some(false),
         labels: Some(labels),
-        healthcheck: Some(HealthConfig {
+        // Podman would make a timer of systemd's for it.
+        healthcheck: (!is_podman).then(|| HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
             ..HealthConfig::default()
         }),
@@ -116,6 +128,17 @@ pub(super) fn body(
             memory: Some(memory),
             memory_swap: Some(memory),
             nano_cpus: Some(signed(config.cpu_percent.saturating_mul(NANO_PER_PERCENT))),
+            // Of all in the container: a command has less, which init sees to. Unset, Podman asks for more than it may have itself.
+            ulimits: Some(vec![
+                ulimit("nofile", config.max_open_files.max(OPEN_FILES)),
+                // The user's in all containers together, and whoever has that number on the host.
+                ulimit(
+                    "nproc",
+                    (config.max_running as u64)
+                        .saturating_mul(config.max_processes)
+                        .max(PROCESSES),
+                ),
+            ]),
             // Those of the agent do not count.
             pids_limit: Some(signed(config.max_processes + agent_threads())),
             sysctls: Some(
@@ -136,6 +159,14 @@ pub(super) fn body(
             ..HostConfig::default()
         }),
         ..ContainerCreateBody::default()
+    }
+}
+
+fn ulimit(name: &str, most: u64) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(signed(most)),
+        hard: Some(signed(most)),
     }
 }
 

@@ -404,7 +404,8 @@ async fn links_lead_nowhere_outside(backend: Backend) {
         std::os::unix::fs::symlink(target, chat.home(name)).unwrap();
         let refused = read(&chat, name).await;
         assert!(
-            matches!(refused, Err(FileError::NotFound(_))),
+            matches!(refused, Err(FileError::NotFound(_)))
+                || backend.is_container() && matches!(refused, Err(FileError::Denied(_))),
             "{name}: {refused:?}"
         );
     }

@@ -32,6 +32,14 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
+/// What is about the host's own programs and files, which containers do not see.
+pub(crate) const OF_NAMESPACES: [&str; 4] = [
+    "sight::nothing_of_the_host_is_seen_but_its_programs",
+    "sight::the_files_of_the_host_belong_to_nobody",
+    "sight::settings_of_chromium_are_shown_and_keys_are_not",
+    "sight::a_root_file_system_of_ones_choice_is_used",
+];
+
 pub(crate) fn all() -> Vec<Case> {
     let cases = [
         chats::all(),
