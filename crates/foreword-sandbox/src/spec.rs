@@ -3,6 +3,7 @@
 use std::{
     fmt,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 /// Home and working directory of the sandbox's user, as the sandbox sees it.
@@ -72,7 +73,10 @@ pub struct SkillsDirectory {
 /// Which directories a workspace is made of. Deleted and made again under the same name, they are others: what is mounted is
 /// the deleted ones, in which nothing can be made any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Directories([Option<(u64, u64)>; 3]);
+pub(crate) struct Directories([Option<Identity>; 3]);
+
+/// Device, number, and when it was made, in nanoseconds since 1970 as far as that is known.
+type Identity = (u64, u64, u128);
 
 impl Directories {
     pub(crate) fn of(spec: &SandboxSpec) -> Self {
@@ -80,17 +84,31 @@ impl Directories {
     }
 }
 
+impl Directories {
+    /// A word for the home directory, another one for another.
+    pub(crate) fn home_word(&self) -> String {
+        match self.0[0] {
+            Some((device, number, made)) => format!("{device}:{number}:{made}"),
+            None => String::new(),
+        }
+    }
+}
+
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
     let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
+    // A number is soon given to another directory if nobody holds the old one.
+    let made = metadata.created().ok();
+    let made = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    let made = made.map_or(0, |made| made.as_nanos());
+    Some((metadata.dev(), metadata.ino(), made))
 }
 
 /// Elsewhere nobody deletes a directory that is in use.
 #[cfg(not(unix))]
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::metadata(path).ok().map(|_| (0, 0))
+fn identity(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|_| (0, 0, 0))
 }
 
 #[cfg(test)]

@@ -31,9 +31,12 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::frames::{
-    Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
-    PIECES_UNDER_WAY, Terms, frame, value_frame,
+use super::{
+    frames::{
+        Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
+        PIECES_UNDER_WAY, Place, Terms, frame, value_frame,
+},
+    places,
 };
 use crate::{
     command::Command,
@@ -135,6 +138,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
         sandbox: Arc::new(sandbox),
         output,
         requests: Mutex::default(),
+        taking: tokio::sync::Mutex::default(),
     });
     if !agent.sandbox.usage.is_idle() {
         let watched = Arc::downgrade(&agent.sandbox);
@@ -202,6 +206,7 @@ struct Agent {
     sandbox: Arc<Sandbox>,
     output: Output,
     requests: Mutex<HashMap<u32, Request>>,
+    taking: tokio::sync::Mutex<()>,
 }
 
 /// A request that is being worked on.
@@ -251,7 +256,10 @@ impl Agent {
         };
         self.output.write(&frame(Kind::Accepted, id, &[]));
         let (sender, receiver) = mpsc::channel(PIECES_UNDER_WAY + 1);
-        let wants_content = matches!(ask, Ask::File(FileOperation::Write { .. }));
+        let wants_content = matches!(
+            ask,
+            Ask::File(FileOperation::Write { .. }) | Ask::Bring { .. }
+        );
         let agent = Arc::clone(self);
         // Held until it is in the list, so that its end finds it there.
         let mut requests = self.requests();
@@ -311,9 +319,79 @@ impl Agent {
                     Err(error) => Answer::Failed(failure(error)),
                 }
             }
+            Ask::Survey(place) => {
+                let survey = tokio::task::spawn_blocking(move || places::survey(place.path()));
+                match survey.await.map_err(io::Error::other).flatten() {
+                    Ok(survey) => Answer::Survey(survey),
+                    Err(error) => failed(&error),
+                }
+            }
+            Ask::Arrange {
+                place,
+                gone,
+                directories,
+            } => {
+                let arranged = places::delete(place.path(), &gone).and_then(|()| {
+                    let mut directories = directories.iter();
+                    directories.try_for_each(|path| places::make_directory(place.path(), path))
+                });
+                match arranged {
+                    Ok(()) => Answer::Arranged,
+                    Err(error) => failed(&error),
+                }
+            }
+            Ask::Bring {
+                place,
+                path,
+                bytes,
+                modified,
+            } => {
+                let taken = self.take(id, place, &path, bytes, modified, content);
+                match taken.await {
+                    Ok(()) => Answer::Brought,
+                    Err(error) => failed(&error),
+                }
+            }
+            Ask::Fetch {
+                place,
+                path,
+                offset,
+                limit,
+            } => match places::fetch(place.path(), &path, offset, limit) {
+                Ok((bytes, length)) => {
+                    for piece in bytes.chunks(PIECE_BYTES) {
+                        self.output.write(&frame(Kind::Output, id, piece));
+                    }
+                    Answer::Fetched(length)
+                }
+                Err(error) => failed(&error),
+            },
             Ask::OverQuota => Answer::OverQuota(self.sandbox.usage.over_quota_now().await),
             Ask::Background => Answer::Background(self.sandbox.has_background() == Some(true)),
         }
+    }
+
+    /// Takes a file into a place that the sandbox only reads.
+    async fn take(
+        &self,
+        id: u32,
+        place: Place,
+        path: &str,
+        bytes: u64,
+        modified: i64,
+        mut pieces: mpsc::Receiver<Bytes>,
+    ) -> io::Result<()> {
+        // One at a time: unfinished ones have one name.
+        let _turn = self.taking.lock().await;
+        let mut file = places::Incoming::new(place.path(), path, modified)?;
+        let mut left = bytes;
+        while left > 0 {
+            let piece = pieces.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+            self.output.write(&frame(Kind::Taken, id, &[]));
+            left = left.saturating_sub(piece.len() as u64);
+            file.write(&piece)?;
+        }
+        file.finish()
     }
 
     /// Lets requests say that the sandbox ended, and says why.
@@ -332,6 +410,10 @@ impl Agent {
     fn requests(&self) -> MutexGuard<'_, HashMap<u32, Request>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn failed(error: &io::Error) -> Answer {
+    Answer::Failed(Failure::Other(error.to_string()))
 }
 
 fn failure(error: RunError) -> Failure {

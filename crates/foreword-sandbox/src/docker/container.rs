@@ -16,18 +16,19 @@ use tokio::{
 };
 
 use super::{
+    carrier::Carrier,
     engine::Engine,
     frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, PIECES_UNDER_WAY, frame},
     link::{Event, Exchange, Link},
 };
 use crate::{
     command::{BackgroundOutput, Command, CommandEnd, Ending, Output, Restart},
-    error::SandboxError,
+    error::{FileError, SandboxError},
     files::Content,
-    operation::{Done, FileAnswer, FileOperation},
+    operation::{Done, FileOperation},
     pool::Life,
     pooled::{RunError, Worker},
-    spec::{Directories, SandboxSpec},
+    spec::{Directories, SKILLS, SandboxSpec, UPLOADS},
     state::{Unavailable, Usage},
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Container {
     pub(super) directories: Directories,
     /// What the image adds to a command's environment.
     pub(super) environment: Vec<(String, String)>,
+    /// Carries files, if it does not see those of this host.
+    pub(super) carrier: Option<Carrier>,
     /// It was there before this server.
     pub(super) is_adopted: bool,
     pub(super) untold: Mutex<Option<Restart>>,
@@ -105,6 +108,9 @@ impl Worker for Container {
         limit: Duration,
         output: &mut dyn Output,
     ) -> Result<CommandEnd, RunError> {
+        if let Some(carrier) = &self.carrier {
+            carrier.bring_in(&self).await?;
+        }
         let started = Instant::now();
         let ask = Ask::Run {
             script: command.script.clone(),
@@ -115,7 +121,10 @@ impl Worker for Container {
         loop {
             match request.next().await {
                 Ok(Event::Output(bytes)) => output.chunk(&bytes),
-                Ok(Event::Done(Answer::Ran(end))) => return Ok(end),
+                Ok(Event::Done(Answer::Ran(end))) => {
+                    self.bring_out().await;
+                    return Ok(end);
+                }
                 Ok(Event::Done(answer)) => return Err(error_of(answer)),
                 Ok(Event::Accepted | Event::Taken) => {}
                 Err(Lost::MemoryLimit) => {
@@ -139,37 +148,14 @@ impl Worker for Container {
         operation: &FileOperation,
         content: Option<&mut Content>,
     ) -> Result<Done, RunError> {
-        let mut request = Request::send(&self, &Ask::File(operation.clone())).await?;
-        let mut content = match content {
-            Some(content) => Some(content.reader().await?),
-            None => None,
-        };
-        let most = operation.most_content();
-        let mut received = BytesMut::new();
-        let mut room = PIECES_UNDER_WAY;
-        loop {
-            while let Some(reader) = content.as_mut().filter(|_| room > 0) {
-                let piece = next_piece(reader).await?;
-                if piece.is_empty() {
-                    content = None;
-                    break;
-                }
-                let piece = frame(Kind::Content, request.exchange.id, &piece);
-                self.link.send(piece).await.map_err(RunError::not_sent)?;
-                room -= 1;
-            }
-            match request.next().await? {
-                Event::Accepted => {}
-                Event::Taken => room += 1,
-                // Its lengths are not believed beyond what was asked for.
-                Event::Output(bytes) if (received.len() + bytes.len()) as u64 <= most => {
-                    received.extend_from_slice(&bytes);
-                }
-                Event::Output(_) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
-                Event::Done(Answer::File(answer)) => return done(answer, received.freeze()),
-                Event::Done(answer) => return Err(error_of(answer)),
-            }
+        if let Some(carrier) = &self.carrier {
+            carrier.bring_in(&self).await?;
         }
+        let done = self.do_work(operation, content).await?;
+        if matches!(operation, FileOperation::Write { .. }) {
+            self.bring_out().await;
+        }
+        Ok(done)
     }
 
     async fn over_quota_now(&self) -> Option<Usage> {
@@ -200,6 +186,88 @@ impl Container {
             .iter()
             .filter(|(name, _)| !wanted.contains_key(name));
         own.chain(&command.environment).cloned().collect()
+    }
+
+    /// Does work on files, without carrying any.
+    pub(super) async fn do_work(
+        &self,
+        operation: &FileOperation,
+        content: Option<&mut Content>,
+    ) -> Result<Done, RunError> {
+        let ask = Ask::File(operation.clone());
+        let most = operation.most_content();
+        match self.exchange(&ask, content, most).await? {
+            (Answer::File(answer), content) => Ok(Done { answer, content }),
+            (Answer::Failed(Failure::File(FileError::Denied(path))), _)
+                if self.carrier.is_some() && is_read_only(&path) =>
+            {
+                Err(RunError::Failed(FileError::ReadOnly(path).into()))
+            }
+            (answer, _) => Err(error_of(answer)),
+        }
+    }
+
+    /// Carries out what the last call left for the user. The call itself went well, so its answer stands.
+    pub(super) async fn bring_out(&self) {
+        if let Some(carrier) = &self.carrier
+            && let Err(error) = carrier.bring_out(self).await
+        {
+            tracing::warn!(container = self.id, ?error, "Outputs cannot be carried out of a container");
+        }
+    }
+
+    pub(super) async fn answer(&self, ask: &Ask) -> Result<Answer, RunError> {
+        Ok(self.exchange(ask, None, 0).await?.0)
+    }
+
+    pub(super) async fn answer_with_content(
+        &self,
+        ask: &Ask,
+        most: u64,
+    ) -> Result<(Answer, Bytes), RunError> {
+        self.exchange(ask, None, most).await
+    }
+
+    pub(super) async fn send(&self, ask: &Ask, content: &mut Content) -> Result<Answer, RunError> {
+        Ok(self.exchange(ask, Some(content), 0).await?.0)
+    }
+
+    /// Asks, sends what there is to send, and takes at most so much of what comes.
+    async fn exchange(
+        &self,
+        ask: &Ask,
+        content: Option<&mut Content>,
+        most: u64,
+    ) -> Result<(Answer, Bytes), RunError> {
+        let mut request = Request::send(self, ask).await?;
+        let mut content = match content {
+            Some(content) => Some(content.reader().await?),
+            None => None,
+        };
+        let mut received = BytesMut::new();
+        let mut room = PIECES_UNDER_WAY;
+        loop {
+            while let Some(reader) = content.as_mut().filter(|_| room > 0) {
+                let piece = next_piece(reader).await?;
+                if piece.is_empty() {
+                    content = None;
+                    break;
+                }
+                let piece = frame(Kind::Content, request.exchange.id, &piece);
+                self.link.send(piece).await.map_err(RunError::not_sent)?;
+                room -= 1;
+            }
+            match request.next().await? {
+                Event::Accepted => {}
+                Event::Taken => room += 1,
+                // Its lengths are not believed beyond what was asked for.
+                Event::Output(bytes) if (received.len() + bytes.len()) as u64 <= most => {
+                    received.extend_from_slice(&bytes);
+                }
+                Event::Output(_) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
+                Event::Done(answer) => return Ok((answer, received.freeze())),
+            }
+        }
     }
 
     /// A small question, to which there may be no answer.
@@ -303,6 +371,11 @@ impl<'container> Request<'container> {
     }
 }
 
+/// Whether nothing in the sandbox may write there, which in a volume is a matter of permissions.
+fn is_read_only(path: &Path) -> bool {
+    path.starts_with(UPLOADS) || path.starts_with(SKILLS)
+}
+
 async fn next_piece(reader: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<Bytes> {
     let mut piece = vec![0; PIECE_BYTES];
     let count = reader.read(&mut piece).await?;
@@ -310,11 +383,7 @@ async fn next_piece(reader: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<B
     Ok(piece.into())
 }
 
-fn done(answer: FileAnswer, content: Bytes) -> Result<Done, RunError> {
-    Ok(Done { answer, content })
-}
-
-fn error_of(answer: Answer) -> RunError {
+pub(super) fn error_of(answer: Answer) -> RunError {
     match answer {
         Answer::Failed(Failure::NoProcessLeft) => RunError::NoProcessLeft,
         Answer::Failed(Failure::NotBegun) => RunError::NotBegun,

@@ -1,6 +1,7 @@
 //! Speaks to the container engine, and says in words when it does not answer.
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -15,10 +16,11 @@ use bollard::{
     errors::Error,
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
-        RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
+        ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
     },
-    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary},
+    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary, VolumeCreateRequest},
 };
+use futures::TryStreamExt;
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -73,20 +75,15 @@ impl Engine {
         self.lock(&self.seen).clone()
     }
 
-    /// A client that speaks a version that the engine knows. Says within a few seconds if the engine does not answer.
+    /// A client. Says within a few seconds if the engine does not answer.
     pub(super) async fn client(&self) -> Result<Docker, Unavailable> {
         let known = self.lock(&self.client).clone();
         let answer = timeout(PATIENCE, async {
-            match known {
-                Some(client) => client.ping().await.map(|_| client),
-                None => {
-                    let client = self.connect()?.negotiate_version().await?;
-                    let components = client.version().await?.components.unwrap_or_default();
-                    let is_podman = components.iter().any(|part| part.name.contains("Podman"));
-                    self.is_podman.store(is_podman, Ordering::Relaxed);
-                    Ok(client)
-                }
-            }
+            let client = match known {
+                Some(client) => client,
+                None => self.connect()?,
+            };
+            client.ping().await.map(|_| client)
         });
         let result = match answer.await {
             Ok(Ok(client)) => Ok(client),
@@ -99,6 +96,16 @@ impl Engine {
         *self.lock(&self.client) = result.as_ref().ok().cloned();
         *self.lock(&self.seen) = result.as_ref().map(drop).map_err(Clone::clone);
         result
+    }
+
+    /// Asks which engine it is; Podman takes its time to say so.
+    pub(super) async fn identify(&self) -> Result<(), SandboxError> {
+        let client = self.client().await?;
+        let version = client.version().await.map_err(|error| self.explain(error))?;
+        let parts = version.components.unwrap_or_default();
+        let is_podman = parts.iter().any(|part| part.name.contains("Podman"));
+        self.is_podman.store(is_podman, Ordering::Relaxed);
+        Ok(())
     }
 
     fn connect(&self) -> Result<Docker, Error> {
@@ -183,6 +190,14 @@ impl Engine {
         started.map_err(|error| self.explain(error))
     }
 
+    /// Starts a container and waits until it has ended well.
+    pub(super) async fn run(&self, id: &str) -> Result<(), SandboxError> {
+        self.start(id).await?;
+        let client = self.client().await?;
+        let ended = client.wait_container(id, None).try_collect::<Vec<_>>();
+        ended.await.map(drop).map_err(|error| self.explain(error))
+    }
+
     /// Ends and removes a container; says whether there was one.
     pub(super) async fn remove(&self, name: &str) -> Result<bool, SandboxError> {
         let options = RemoveContainerOptionsBuilder::default()
@@ -199,6 +214,7 @@ impl Engine {
         }
     }
 
+    /// What the engine knows of a container, if there is one; nothing of one that is in an odd state.
     pub(super) async fn inspect(
         &self,
         name: &str,
@@ -207,6 +223,8 @@ impl Engine {
         match client.inspect_container(name, None).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if is_absent(&error) => Ok(None),
+            // Podman has states that the client does not know. None of them is that it runs.
+            Err(Error::JsonDataError { .. }) => Ok(Some(ContainerInspectResponse::default())),
             Err(error) => Err(self.explain(error)),
         }
     }
@@ -221,6 +239,52 @@ impl Engine {
         let client = self.client().await?;
         let listed = client.list_containers(Some(options)).await;
         listed.map_err(|error| self.explain(error))
+    }
+
+    /// The labels of a volume, if there is one.
+    pub(super) async fn labels_of_volume(
+        &self,
+        name: &str,
+    ) -> Result<Option<HashMap<String, String>>, SandboxError> {
+        let client = self.client().await?;
+        match client.inspect_volume(name).await {
+            Ok(found) => Ok(Some(found.labels)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    pub(super) async fn create_volume(
+        &self,
+        name: &str,
+        labels: HashMap<String, String>,
+    ) -> Result<(), SandboxError> {
+        let body = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(labels),
+            ..VolumeCreateRequest::default()
+        };
+        let client = self.client().await?;
+        let created = client.create_volume(body).await;
+        created.map(drop).map_err(|error| self.explain(error))
+    }
+
+    /// The volumes that have this label, with all their labels.
+    pub(super) async fn list_volumes(
+        &self,
+        label: &str,
+    ) -> Result<Vec<(String, HashMap<String, String>)>, SandboxError> {
+        let filters = [("label".to_owned(), vec![label.to_owned()])].into();
+        let options = ListVolumesOptionsBuilder::default()
+            .filters(&filters)
+            .build();
+        let client = self.client().await?;
+        let listed = client.list_volumes(Some(options)).await;
+        let listed = listed.map_err(|error| self.explain(error))?.volumes;
+        let volumes = listed.unwrap_or_default().into_iter();
+        Ok(volumes
+            .map(|volume| (volume.name, volume.labels))
+            .collect())
     }
 
     pub(super) async fn remove_volume(&self, name: &str) -> Result<(), SandboxError> {

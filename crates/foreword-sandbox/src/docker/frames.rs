@@ -10,10 +10,12 @@ use std::{io, path::PathBuf, time::Duration};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
+use super::carry::Survey;
 use crate::{
     command::{CommandEnd, Restart},
     error::FileError,
     operation::{FileAnswer, FileOperation},
+    spec::{OUTPUTS, SKILLS, UPLOADS},
     state::Usage,
 };
 
@@ -107,6 +109,47 @@ pub(crate) enum Ask {
     OverQuota,
     /// Whether anything runs besides what was asked for.
     Background,
+    /// What is in a place.
+    Survey(Place),
+    /// Deletes these, then makes these directories.
+    Arrange {
+        place: Place,
+        gone: Vec<String>,
+        directories: Vec<String>,
+    },
+    /// Takes a file of so many bytes.
+    Bring {
+        place: Place,
+        path: String,
+        bytes: u64,
+        modified: i64,
+    },
+    /// Gives a part of a file.
+    Fetch {
+        place: Place,
+        path: String,
+        offset: u64,
+        limit: u64,
+    },
+}
+
+/// A place whose files are carried to containers that do not see the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    Uploads,
+    Outputs,
+    Skills,
+}
+
+impl Place {
+    /// Where it is in a container.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Uploads => UPLOADS,
+            Self::Outputs => OUTPUTS,
+            Self::Skills => SKILLS,
+        }
+    }
 }
 
 /// How it went.
@@ -116,6 +159,11 @@ pub(crate) enum Answer {
     File(FileAnswer),
     OverQuota(Option<Usage>),
     Background(bool),
+    Survey(Survey),
+    Arranged,
+    Brought,
+    /// How long the file is; the bytes came before.
+    Fetched(u64),
     Failed(Failure),
 }
 

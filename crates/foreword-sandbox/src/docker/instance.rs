@@ -71,7 +71,7 @@ impl Instance {
 }
 
 /// Eight characters that nobody else has. The keys of a hasher are random, and that is all there is to hash.
-fn new_word() -> String {
+pub(super) fn new_word() -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let number = RandomState::new().build_hasher().finish();
     (0..LENGTH)

@@ -16,13 +16,18 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
+mod carrier;
+mod carry;
 mod container;
 mod engine;
 mod frames;
 mod image;
 mod instance;
 mod link;
+#[cfg(target_os = "linux")]
+mod places;
 mod program;
+mod sharing;
 mod terms;
 
 use std::{
@@ -39,13 +44,15 @@ use bollard::models::Mount;
 use tokio::sync::{OnceCell, Semaphore};
 
 use self::{
+    carrier::Carrier,
     container::Container,
     engine::{Engine, in_words},
     frames::Terms,
-    image::Prepared,
+    image::{Prepared, User},
     instance::Instance,
     link::{GreetError, Link},
     program::Program,
+    sharing::Sharing,
 };
 use crate::{
     backend::Setup,
@@ -64,6 +71,9 @@ const CHAT: &str = "foreword.chat";
 const INSTANCE: &str = "foreword.instance";
 /// What it was made of: another server may have other settings.
 const MADE: &str = "foreword.made";
+/// Which workspace a volume belongs to, and where that is.
+const WORKSPACE: &str = "foreword.workspace";
+const PATH: &str = "foreword.path";
 /// The argument that makes our program the first process of a container.
 const AGENT_ARGUMENT: &str = "sandbox-agent";
 /// How many containers are started at a time: more would only wait for each other.
@@ -94,6 +104,7 @@ fn agent_threads() -> u64 {
 /// Makes containers.
 pub(crate) struct Containers {
     config: SandboxConfig,
+    data_dir: PathBuf,
     guard_period: Duration,
     engine: Arc<Engine>,
     instance: Instance,
@@ -113,6 +124,8 @@ struct Unknown {
 struct Ready {
     image: Prepared,
     program: Program,
+    user: User,
+    sharing: Sharing,
 }
 
 /// Opens the backend. The engine is asked when it is needed.
@@ -120,6 +133,7 @@ pub(crate) fn open(setup: &Setup) -> Pooled<Containers> {
     let docker = &setup.config.docker;
     let containers = Containers {
         config: setup.config.clone(),
+        data_dir: std::path::absolute(&setup.data_dir).unwrap_or_else(|_| setup.data_dir.clone()),
         guard_period: setup.guard_period,
         engine: Arc::new(Engine::new(docker.host.as_deref(), docker.cert_path.clone())),
         instance: Instance::take(&setup.data_dir),
@@ -141,17 +155,21 @@ impl Starter for Containers {
         container::check_directories(spec)?;
         let ready = self.ready().await?;
         let name = container::name_of(self.instance.word(), spec.key.as_str());
-        let terms = self.terms();
-        let mounts = self.mounts(spec)?;
+        let terms = self.terms(ready.user);
         let directories = Directories::of(spec);
+        let volumes_are_new = match ready.sharing {
+            Sharing::Binds { .. } => false,
+            Sharing::Volumes => self.make_volumes(spec).await?,
+        };
+        let mounts = self.mounts(spec, &ready.sharing)?;
         let made = self.made_of(&ready.image, &terms, &mounts, &directories);
         if let Some(found) = self.engine.inspect(&name).await? {
-            let id = found.id.unwrap_or_default();
+            let id = found.id.unwrap_or_else(|| name.clone());
             let runs = found.state.and_then(|state| state.running) == Some(true);
             let labels = found.config.and_then(|config| config.labels);
             let is_same = labels.is_some_and(|labels| labels.get(MADE) == Some(&made));
             if runs && is_same {
-                match self.adopt(&id, &directories, &ready.image).await {
+                match self.adopt(&id, spec, directories.clone(), ready).await {
                     Ok(container) => return Ok(container),
                     Err(error) => {
                         tracing::warn!(container = name, error = %in_words(&error), "A container cannot be gone on with, so it is made anew");
@@ -191,10 +209,24 @@ impl Starter for Containers {
             }
         };
         unfinished.id = None;
-        Ok(self.container(id, link, directories, &ready.image, false))
+        let container = self.container(id, link, spec, directories, ready, false);
+        if volumes_are_new && let Some(carrier) = &container.carrier {
+            let restored = carrier.restore_outputs(&container).await;
+            restored.map_err(|error| backend_error(io::Error::other(format!("{error:?}"))))?;
+        }
+        Ok(container)
+    }
+
+    fn started(&self, container: &Arc<Container>) {
+        if container.carrier.is_some() {
+            tokio::spawn(carrier::keep_bringing_out(Arc::downgrade(container)));
+        }
     }
 
     fn stat_outside(&self, spec: &SandboxSpec, path: &Path) -> Option<FileStat> {
+        if !matches!(self.prepared.get()?.sharing, Sharing::Binds { .. }) {
+            return None;
+        }
         #[cfg(target_os = "linux")]
         return crate::workspace::file_in_home(spec, path);
         #[cfg(not(target_os = "linux"))]
@@ -230,15 +262,31 @@ impl Starter for Containers {
             return 0;
         };
         let found = listed.into_iter().filter_map(|container| {
+
             let key = SandboxKey::new(container.labels?.get(CHAT)?.clone())?;
             (!known.contains(&key)).then_some((container.id?, key))
         });
         let idle = self.idle_of(found.collect(), now, timeout);
+        if let Err(error) = self.sweep_volumes(&known).await {
+            tracing::debug!(error = %in_words(&error), "Volumes of deleted chats cannot be removed now");
+        }
         let mut stopped = 0;
         for key in idle {
             stopped += usize::from(self.stop_unknown(&key).await);
         }
         stopped
+    }
+
+    async fn forget(&self, key: &SandboxKey) {
+        // Where there are none, the engine need not be asked.
+        let has_volumes = self
+            .prepared
+            .get()
+            .is_some_and(|ready| ready.sharing == Sharing::Volumes);
+        if has_volumes && let Err(error) = self.remove_volumes(key).await {
+            // They are found again, since their workspace is gone.
+            tracing::warn!(%key, error = %in_words(&error), "Volumes of a deleted chat cannot be removed now");
+        }
     }
 
     fn ends_with_server(&self) -> bool {
@@ -268,15 +316,109 @@ impl Containers {
             .get_or_try_init(|| async {
                 let docker = &self.config.docker;
                 let program = Program::find(docker.program.as_deref()).map_err(backend_error)?;
+                self.engine.identify().await?;
+                let prepare = |user| image::prepare(&self.engine, &docker.image, &program, user);
                 let user = terms::user_of_shared_files();
-                let image = image::prepare(&self.engine, &docker.image, &program, user).await?;
-                Ok(Ready { image, program })
+                let image = prepare(user).await?;
+                let sharing = self.sharing(&image, user).await?;
+                let (image, user) = match sharing {
+                    Sharing::Volumes if user != terms::USER => {
+                        (prepare(terms::USER).await?, terms::USER)
+                    }
+                    _ => (image, user),
+                };
+                tracing::info!(host = self.engine.host(), ?sharing, "Sandboxes are containers of {}", self.engine.host());
+                Ok(Ready {
+                    image,
+                    program,
+                    user,
+                    sharing,
+                })
             })
             .await
     }
 
-    fn terms(&self) -> Terms {
-        let user = terms::user_of_shared_files();
+    /// How files get in.
+    async fn sharing(&self, image: &Prepared, user: User) -> Result<Sharing, SandboxError> {
+        let docker = &self.config.docker;
+        let here = &self.data_dir;
+        let there = docker.host_data_dir.as_ref().unwrap_or(here);
+        let binds = Sharing::Binds {
+            here: here.clone(),
+            there: there.clone(),
+        };
+        Ok(match docker.files {
+            ContainerFiles::Binds => binds,
+            ContainerFiles::Volumes => Sharing::Volumes,
+            ContainerFiles::Auto => {
+                if sharing::is_shared(&self.engine, image, user, here, there).await? {
+                    binds
+                } else {
+                    tracing::warn!(
+                        "Containers do not see {}, or may not work on what is there, so they have volumes, and files are carried in and out; \
+                         if it is elsewhere on the engine's host, set `sandbox.docker.host_data_dir`",
+                        there.display()
+                    );
+                    Sharing::Volumes
+                }
+            }
+        })
+    }
+
+    /// Makes the volumes of a chat; says whether they are new. Those of a workspace that was deleted and made again are made again.
+    async fn make_volumes(&self, spec: &SandboxSpec) -> Result<bool, SandboxError> {
+        let [home, others @ ..] = self.volumes_of(&spec.key);
+        let workspace = Directories::of(spec).home_word();
+        let labels: HashMap<String, String> = [
+            (MANAGED, "true".to_owned()),
+            (CHAT, spec.key.as_str().to_owned()),
+            (INSTANCE, self.instance.word().to_owned()),
+            (WORKSPACE, workspace.clone()),
+            (PATH, spec.home.display().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        if let Some(found) = self.engine.labels_of_volume(&home).await? {
+            if found.get(WORKSPACE) == Some(&workspace) {
+                return Ok(false);
+            }
+            self.stop_unknown(&spec.key).await;
+            self.remove_volumes(&spec.key).await?;
+        }
+        // The one that is asked for comes last, so that it says that all are there.
+        for name in others.iter().chain([&home]) {
+            self.engine.create_volume(name, labels.clone()).await?;
+        }
+        Ok(true)
+    }
+
+    async fn remove_volumes(&self, key: &SandboxKey) -> Result<(), SandboxError> {
+        for name in self.volumes_of(key) {
+            self.engine.remove_volume(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// The volumes of a chat: home, outputs, uploads, skills.
+    fn volumes_of(&self, key: &SandboxKey) -> [String; 4] {
+        let name = container::name_of(self.instance.word(), key.as_str());
+        ["home", "outputs", "uploads", "skills"].map(|place| format!("{name}-{place}"))
+    }
+
+    /// Removes the volumes of chats whose workspace is gone.
+    async fn sweep_volumes(&self, known: &[SandboxKey]) -> Result<(), SandboxError> {
+        let label = format!("{INSTANCE}={}", self.instance.word());
+        for (name, labels) in self.engine.list_volumes(&label).await? {
+            let key = labels.get(CHAT).cloned().and_then(SandboxKey::new);
+            let is_gone = labels.get(PATH).is_some_and(|path| !Path::new(path).exists());
+            if is_gone && key.is_some_and(|key| !known.contains(&key)) {
+                self.engine.remove_volume(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn terms(&self, user: User) -> Terms {
         Terms {
             uid: user.uid,
             gid: user.gid,
@@ -289,16 +431,32 @@ impl Containers {
     }
 
     /// What the container of `spec` sees of the workspace.
-    fn mounts(&self, spec: &SandboxSpec) -> Result<Vec<Mount>, SandboxError> {
-        let absolute = |path: &PathBuf| std::path::absolute(path).map_err(backend_error);
+    fn mounts(&self, spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxError> {
+        if *sharing == Sharing::Volumes {
+            let [home, outputs, uploads, skills] = self.volumes_of(&spec.key);
+            // What only the agent may write to belongs to root.
+            return Ok(vec![
+                terms::volume(&home, HOME),
+                terms::volume(&outputs, OUTPUTS),
+                terms::volume(&uploads, UPLOADS),
+                terms::volume(&skills, SKILLS),
+            ]);
+        }
+        let bind = |host: &Path, inside: &str, writable| {
+            let host = sharing.path(host).map_err(backend_error)?;
+            Ok::<_, SandboxError>(terms::bind(&host, inside, writable))
+        };
         let mut mounts = vec![
-            terms::bind(&absolute(&spec.home)?, HOME, true),
-            terms::bind(&absolute(&spec.outputs)?, OUTPUTS, true),
-            terms::bind(&absolute(&spec.uploads)?, UPLOADS, false),
+            bind(&spec.home, HOME, true)?,
+            bind(&spec.outputs, OUTPUTS, true)?,
+            bind(&spec.uploads, UPLOADS, false)?,
         ];
         for skills in &spec.skills {
-            let inside = format!("{SKILLS}/{}", skills.name);
-            mounts.push(terms::bind(&absolute(&skills.host)?, &inside, false));
+            mounts.push(bind(
+                &skills.host,
+                &format!("{SKILLS}/{}", skills.name),
+                false,
+            )?);
         }
         Ok(mounts)
     }
@@ -322,19 +480,21 @@ impl Containers {
     async fn adopt(
         &self,
         id: &str,
-        directories: &Directories,
-        image: &Prepared,
+        spec: &SandboxSpec,
+        directories: Directories,
+        ready: &Ready,
     ) -> Result<Container, SandboxError> {
         let link = self.greet(id, None).await?;
-        Ok(self.container(id.to_owned(), link, directories.clone(), image, true))
+        Ok(self.container(id.to_owned(), link, spec, directories, ready, true))
     }
 
     fn container(
         &self,
         id: String,
         link: Link,
+        spec: &SandboxSpec,
         directories: Directories,
-        image: &Prepared,
+        ready: &Ready,
         is_adopted: bool,
     ) -> Container {
         Container {
@@ -342,7 +502,8 @@ impl Containers {
             engine: Arc::clone(&self.engine),
             link,
             directories,
-            environment: image.environment.clone(),
+            environment: ready.image.environment.clone(),
+            carrier: (ready.sharing == Sharing::Volumes).then(|| Carrier::new(spec)),
             is_adopted,
             untold: Mutex::new(None),
         }

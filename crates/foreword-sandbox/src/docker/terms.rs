@@ -8,7 +8,7 @@ use bollard::models::{
 };
 
 use super::{agent_threads, image::User};
-use crate::config::{Network, SandboxConfig};
+use crate::config::{CONTAINER_UID, Network, SandboxConfig};
 
 /// What init needs to become the sandbox's user and to give up the rest, and the agent to count in closed directories. No command
 /// has any of it.
@@ -119,7 +119,7 @@ pub(super) fn body(
             readonly_rootfs: Some(true),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).into()),
-            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            security_opt: Some(security_options(is_podman)),
             masked_paths: Some(MASKED.map(str::to_owned).into()),
             readonly_paths: Some(READ_ONLY.map(str::to_owned).into()),
             network_mode: Some(if host_network { "host" } else { "none" }.to_owned()),
@@ -129,16 +129,12 @@ pub(super) fn body(
             memory_swap: Some(memory),
             nano_cpus: Some(signed(config.cpu_percent.saturating_mul(NANO_PER_PERCENT))),
             // Of all in the container: a command has less, which init sees to. Unset, Podman asks for more than it may have itself.
-            ulimits: Some(vec![
-                ulimit("nofile", config.max_open_files.max(OPEN_FILES)),
-                // The user's in all containers together, and whoever has that number on the host.
-                ulimit(
-                    "nproc",
-                    (config.max_running as u64)
-                        .saturating_mul(config.max_processes)
-                        .max(PROCESSES),
-                ),
-            ]),
+            ulimits: Some(ulimits(
+                config.max_open_files.max(OPEN_FILES),
+                (config.max_running as u64)
+                    .saturating_mul(config.max_processes)
+                    .max(PROCESSES),
+            )),
             // Those of the agent do not count.
             pids_limit: Some(signed(config.max_processes + agent_threads())),
             sysctls: Some(
@@ -162,12 +158,23 @@ pub(super) fn body(
     }
 }
 
-fn ulimit(name: &str, most: u64) -> ResourcesUlimits {
-    ResourcesUlimits {
+fn security_options(is_podman: bool) -> Vec<String> {
+    let mut options = vec!["no-new-privileges".to_owned()];
+    if is_podman {
+        // It does not heed the list in the other place.
+        options.push(format!("mask={}", MASKED.join(":")));
+    }
+    options
+}
+
+/// Open files of each process, and processes of the user: in all containers together, and of whoever has that number on the host.
+pub(super) fn ulimits(open_files: u64, processes: u64) -> Vec<ResourcesUlimits> {
+    let ulimit = |name: &str, most| ResourcesUlimits {
         name: Some(name.to_owned()),
         soft: Some(signed(most)),
         hard: Some(signed(most)),
-    }
+    };
+    vec![ulimit("nofile", open_files), ulimit("nproc", processes)]
 }
 
 /// Shows a directory of the engine's host.
@@ -181,37 +188,45 @@ pub(super) fn bind(host: &Path, inside: &str, writable: bool) -> Mount {
     }
 }
 
-/// Shows a volume, which is made if it is not there.
-pub(super) fn volume(name: &str, inside: &str, writable: bool) -> Mount {
+/// Shows a volume.
+pub(super) fn volume(name: &str, inside: &str) -> Mount {
     Mount {
         typ: Some(MountType::VOLUME),
         source: Some(name.to_owned()),
         target: Some(inside.to_owned()),
-        read_only: Some(!writable),
+        read_only: Some(false),
         ..Mount::default()
     }
 }
 
 /// Who works in a sandbox whose files are shared with this server: whoever owns them here.
-#[cfg(unix)]
 pub(super) fn user_of_shared_files() -> User {
     #[cfg(target_os = "linux")]
-    {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        if !uid.is_root() {
-            return User {
-                uid: uid.as_raw(),
-                gid: gid.as_raw(),
-            };
-        }
+    if !is_root() {
+        return User {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        };
     }
     USER
 }
 
+/// Whether this server is root here.
+#[cfg(target_os = "linux")]
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whether this server is root here, which does not help with a machine of Docker's own.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(super) fn is_root() -> bool {
+    false
+}
+
 /// Who works in a sandbox.
 pub(super) const USER: User = User {
-    uid: crate::config::CONTAINER_UID,
-    gid: crate::config::CONTAINER_UID,
+    uid: CONTAINER_UID,
+    gid: CONTAINER_UID,
 };
 
 fn signed(number: u64) -> i64 {

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 #[derive(Clone)]
 pub(crate) struct Backend {
     pub(crate) name: BackendName,
-    docker: DockerConfig,
+    engine: Option<Engine>,
     /// What was opened, to be stopped when the case has ended.
     opened: Arc<Mutex<Vec<Arc<dyn Sandboxes>>>>,
 }
@@ -29,7 +29,7 @@ impl Backend {
     pub(crate) fn namespace() -> Self {
         Self {
             name: BackendName::Namespace,
-            docker: DockerConfig::default(),
+            engine: None,
             opened: Arc::default(),
         }
     }
@@ -37,12 +37,7 @@ impl Backend {
     pub(crate) fn docker(engine: &Engine) -> Self {
         Self {
             name: BackendName::Docker,
-            docker: DockerConfig {
-                image: engine.image.clone(),
-                host: Some(engine.host.clone()),
-                files: engine.files,
-                ..DockerConfig::default()
-            },
+            engine: Some(engine.clone()),
             opened: Arc::default(),
         }
     }
@@ -50,6 +45,23 @@ impl Backend {
     /// Whether sandboxes are containers, which show what their image and engine show.
     pub(crate) fn is_container(&self) -> bool {
         self.name == BackendName::Docker
+    }
+
+    /// Whether the engine is Podman, which cannot do everything that Docker can.
+    pub(crate) fn is_podman(&self) -> bool {
+        self.engine
+            .as_ref()
+            .is_some_and(|engine| engine.name.contains("podman"))
+    }
+
+    /// Whether sandboxes see the server's directories.
+    pub(crate) fn shares_files(&self) -> bool {
+        self.volumes().is_none()
+    }
+
+    /// Where the engine keeps its volumes, if sandboxes have some.
+    fn volumes(&self) -> Option<&Path> {
+        self.engine.as_ref()?.volumes.as_deref()
     }
 
     /// Stops what is still there: a container outlives its server.
@@ -66,6 +78,10 @@ impl Backend {
     }
 
     pub(crate) fn open_with(&self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
+        self.open_in(tempfile::tempdir().unwrap(), change)
+    }
+
+    fn open_in(&self, directory: TempDir, change: impl FnOnce(&mut SandboxConfig)) -> Place {
         let mut config = SandboxConfig {
             memory_bytes: 256 << 20,
             max_processes: 128,
@@ -76,8 +92,14 @@ impl Backend {
         };
         change(&mut config);
         config.backend = self.name;
-        config.docker = self.docker.clone();
-        let directory = tempfile::tempdir().unwrap();
+        if let Some(engine) = &self.engine {
+            config.docker = DockerConfig {
+                image: engine.image.clone(),
+                host: Some(engine.host.clone()),
+                files: engine.files,
+                ..DockerConfig::default()
+            };
+        }
         let setup = Setup {
             guard_period: Duration::from_millis(200),
             ..Setup::new(config.clone(), directory.path())
@@ -91,16 +113,14 @@ impl Backend {
             sandboxes,
             directory,
             config,
+            volumes: self.volumes().map(Path::to_owned),
         }
     }
 
     /// The same on a disk of which each sees how much is free, and that no other program of the machine writes to.
     pub(crate) fn open_on_quiet_disk(&self, change: impl FnOnce(&mut SandboxConfig)) -> Place {
-        let place = self.open_with(change);
-        match tempfile::tempdir_in("/dev/shm") {
-            Ok(directory) => Place { directory, ..place },
-            Err(_) => place,
-        }
+        let quiet = tempfile::tempdir_in("/dev/shm");
+        self.open_in(quiet.or_else(|_| tempfile::tempdir()).unwrap(), change)
     }
 }
 
@@ -109,6 +129,7 @@ pub(crate) struct Place {
     pub(crate) sandboxes: Arc<dyn Sandboxes>,
     pub(crate) directory: TempDir,
     pub(crate) config: SandboxConfig,
+    volumes: Option<PathBuf>,
 }
 
 impl Place {
@@ -131,9 +152,17 @@ impl Place {
                 host: make("skills"),
             }],
         };
+        let home = match &self.volumes {
+            None => spec.home.clone(),
+            Some(volumes) => {
+                let word = fs::read_to_string(self.directory.path().join("docker/instance-1"));
+                volumes.join(format!("foreword-{}-{name}-home/_data", word.unwrap()))
+            }
+        };
         Chat {
             sandboxes: Arc::clone(&self.sandboxes),
             spec,
+            home,
         }
     }
 
@@ -164,6 +193,8 @@ impl Place {
 pub(crate) struct Chat {
     pub(crate) sandboxes: Arc<dyn Sandboxes>,
     pub(crate) spec: SandboxSpec,
+    /// Where the test finds its home directory; in a volume once it has been opened.
+    home: PathBuf,
 }
 
 impl Chat {
@@ -233,7 +264,7 @@ impl Chat {
     }
 
     pub(crate) fn home(&self, name: &str) -> PathBuf {
-        self.spec.home.join(name)
+        self.home.join(name)
     }
 }
 
@@ -287,9 +318,11 @@ pub(crate) struct Engine {
     pub(crate) host: String,
     pub(crate) image: String,
     pub(crate) files: ContainerFiles,
+    /// Where it keeps its volumes, which is on this machine too.
+    pub(crate) volumes: Option<PathBuf>,
 }
 
-/// The engines that this run was given: `name=host,image,binds` or `…,volumes`, with spaces in between.
+/// The engines that this run was given: `name=host,image` or `name=host,image,directory of volumes`, with spaces in between.
 pub(crate) const ENGINES: &str = "FOREWORD_TEST_ENGINES";
 
 impl Engine {
@@ -302,11 +335,15 @@ impl Engine {
                 name: name.to_owned(),
                 host: words.next()?.to_owned(),
                 image: words.next()?.to_owned(),
-                files: match words.next()? {
-                    "binds" => ContainerFiles::Binds,
-                    "volumes" => ContainerFiles::Volumes,
-                    _ => return None,
+                files: ContainerFiles::Auto,
+                volumes: words.next().map(PathBuf::from),
+            })
+            .map(|engine| Self {
+                files: match engine.volumes {
+                    Some(_) => ContainerFiles::Volumes,
+                    None => ContainerFiles::Binds,
                 },
+                ..engine
             })
         };
         given

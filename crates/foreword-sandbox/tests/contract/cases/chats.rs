@@ -35,7 +35,7 @@ for family, address in [(socket.AF_UNIX, \"\\0abstract\"), (socket.AF_INET, (\"1
         place.directory.path().join("one").display()
     );
     assert!(other.run(&climb).await.text().contains("No such file"));
-    assert_eq!(fs::read_dir(&other.spec.home).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(other.home("")).unwrap().count(), 0);
 }
 
 async fn sixty_four_chats_at_once_do_not_mix(backend: Backend) {

@@ -189,6 +189,7 @@ for request in [0x5412, 0x541c, 0x100005412, 0xffffffff00005412]:
 async fn system_calls_that_would_lead_out_are_refused(backend: Backend) {
     let place = backend.open();
     let chat = place.chat("a");
+    chat.text("true").await;
     std::fs::write(chat.home("attack.py"), SYSTEM_CALLS).unwrap();
     let ran = chat.run("python3 attack.py").await;
     assert_eq!(ran.summary(), r#"Exited(0) """#);
@@ -278,6 +279,7 @@ while time.time() < end:
         except OSError: pass
 print("SEEN", seen) if seen else print("nothing")
 "#;
+    chat.text("true").await;
     std::fs::write(chat.home("race.py"), race).unwrap();
     let racing = tokio::spawn({
         let chat = chat.clone();

@@ -218,6 +218,10 @@ async fn a_full_tmp_is_no_space_left(backend: Backend) {
         ran.summary()
     );
     assert!(ran.text().contains("\n1\n67108864\n"), "{}", ran.summary());
+    if backend.is_podman() {
+        // It cannot limit how many files are in memory, so what they take counts as memory only.
+        return;
+    }
     let small = "for i in $(seq 20000); do : > /dev/shm/$i || break; done 2>&1 | tail -1";
     assert!(
         place

@@ -77,6 +77,10 @@ async fn only_its_own_processes_are_seen(backend: Backend) {
     } else {
         assert_eq!(init, "foreword sandbox-init ");
     }
+    if backend.is_podman() {
+        // It knows no control group namespaces for version 1.
+        return;
+    }
     assert_eq!(
         chat.text("cat /proc/self/cgroup | cut -d: -f3 | sort -u")
             .await,
@@ -98,7 +102,10 @@ async fn files_made_inside_never_belong_to_root(backend: Backend) {
     let chat = place.chat("a");
     chat.run("cp /bin/true t; chmod 6755 t; touch /mnt/user-data/outputs/o; mkdir d")
         .await;
-    for path in [chat.home("t"), chat.home("d"), chat.spec.outputs.join("o")] {
+    let outputs = [chat.spec.outputs.join("o")];
+    // What is carried out belongs to the server.
+    let outputs = outputs.into_iter().filter(|_| backend.shares_files());
+    for path in [chat.home("t"), chat.home("d")].into_iter().chain(outputs) {
         let found = fs::metadata(&path).unwrap();
         assert!(found.uid() != 0 && found.gid() != 0, "{}", path.display());
     }
@@ -150,7 +157,10 @@ print([name for _, name in socket.if_nameindex()])'";
 async fn names_of_the_host_are_not_told(backend: Backend) {
     let place = backend.open();
     assert_eq!(
-        place.chat("a").text("uname -n; cat /etc/hostname").await,
+        place
+            .chat("a")
+            .text("uname -n; echo $(< /etc/hostname)")
+            .await,
         "sandbox\nsandbox\n"
     );
 }
