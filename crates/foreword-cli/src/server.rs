@@ -47,7 +47,6 @@ pub(crate) fn app(
     let host_uid = config.sandbox.files_owner();
     let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
     let sandboxes = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir));
-    warnings.extend(sandbox_warnings(config, &sandboxes.state()));
     let app = App::new(AppParts {
         store,
         config: server,
@@ -88,7 +87,9 @@ fn surroundings(config: &Config, sandboxes: &dyn Sandboxes) -> Surroundings {
     }
 }
 
-fn sandbox_warnings(config: &Config, state: &SandboxesState) -> Vec<String> {
+/// What an operator should know of the sandboxes, which are asked whether they work now.
+pub(crate) async fn sandbox_warnings(config: &Config, app: &App) -> Vec<String> {
+    let state = app.sandboxes().check().await;
     let mut warnings = Vec::new();
     match &state.unavailable {
         Some(unavailable) if config.sandbox.backend != BackendName::None => {
@@ -126,10 +127,6 @@ fn sandbox_warnings(config: &Config, state: &SandboxesState) -> Vec<String> {
 /// Refuses what cannot be served.
 pub(crate) fn check_sandbox(config: &Config) -> Result<(), Failure> {
     let refuse = |what: String| Failure::new(Exit::Unusable, what);
-    if config.sandbox.backend == BackendName::Docker {
-        let what = "`sandbox.backend` is `docker`, but this version has no Docker backend yet";
-        return Err(refuse(what.to_owned()).hint("set it to `auto`, `namespace` or `none`"));
-    }
     config.sandbox.check().map_err(|error| {
         refuse(error.to_string()).hint("change it in `[sandbox]` and start again")
     })?;

@@ -80,6 +80,9 @@ pub trait Sandboxes: Send + Sync {
     /// Stops those that have been without a call for longer than `sandbox.idle_timeout` at `now`; says how many.
     async fn stop_idle(&self, now: Instant) -> usize;
 
+    /// Prepares what the first sandbox would else wait for, such as an image. What goes wrong is said by whoever needs it.
+    async fn prepare(&self) {}
+
     /// Looks what works now; it takes a few seconds at most.
     async fn check(&self) -> SandboxesState {
         self.state()

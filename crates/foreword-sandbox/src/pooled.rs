@@ -70,6 +70,9 @@ pub(crate) trait Starter: Send + Sync + 'static {
         true
     }
 
+    /// Prepares what the first sandbox would else wait for.
+    async fn prepare(&self) {}
+
     /// Looks whether sandboxes work now.
     async fn check(&self) -> Result<(), Unavailable> {
         Ok(())
@@ -391,6 +394,10 @@ impl<S: Starter> Sandboxes for Pooled<S> {
                 .starter
                 .stop_idle_unknown(known, now, self.idle_timeout)
                 .await
+    }
+
+    async fn prepare(&self) {
+        self.starter.prepare().await;
     }
 
     async fn check(&self) -> SandboxesState {

@@ -45,6 +45,8 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
     let sweeping = tokio::spawn(sweeping);
     let stopping_idle = stop_idle_sandboxes(Arc::downgrade(app.sandboxes()), IDLE_CHECK);
     let stopping_idle = tokio::spawn(stopping_idle);
+    let sandboxes = Arc::clone(app.sandboxes());
+    let preparing = tokio::spawn(async move { sandboxes.prepare().await });
     tokio::select! {
         () = connections.accept(listener) => {}
         () = shutdown.cancelled() => {}
@@ -54,7 +56,8 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
     // What it is at is finished by the next start.
     sweeping.abort();
     stopping_idle.abort();
-    app.sandboxes().stop_all().await;
+    preparing.abort();
+    app.sandboxes().close().await;
 }
 
 /// Everything that connections share.

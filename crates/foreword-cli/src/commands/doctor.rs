@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use foreword_sandbox::{BackendName, Enforcement, Setup};
+use foreword_sandbox::{BackendName, Enforcement, SandboxesState, Setup};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -281,7 +281,10 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     if let Err(failure) = server::check_sandbox(config) {
         return vec![failed("sandbox", &failure)];
     }
-    let state = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir)).state();
+    let state = match state_of(config) {
+        Ok(state) => state,
+        Err(error) => return vec![Finding::new("sandbox", State::Bad, error.to_string())],
+    };
     if let Some(unavailable) = &state.unavailable
         && config.sandbox.backend != BackendName::None
     {
@@ -313,6 +316,15 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     let notes = state.notes.into_iter();
     findings.extend(notes.map(|note| Finding::new("sandbox", State::Note, note)));
     findings
+}
+
+/// Looks whether sandboxes work here.
+fn state_of(config: &Config) -> std::io::Result<SandboxesState> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let setup = Setup::new(config.sandbox.clone(), &config.data_dir);
+    Ok(runtime.block_on(async { foreword_sandbox::open(&setup).check().await }))
 }
 
 /// Keys, the public URL, and what else the server says about its settings.

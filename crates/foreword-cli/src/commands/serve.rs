@@ -57,6 +57,7 @@ async fn start(
     let listening = listener.local_addr().context("could not listen")?;
     let (app, more) = server::app(config, Arc::clone(&store), listening)?;
     warnings.extend(more);
+    warnings.extend(server::sandbox_warnings(config, &app).await);
     announce(config, &app, listening, &store.snapshot(), &warnings)?;
 
     let stop = CancellationToken::new();

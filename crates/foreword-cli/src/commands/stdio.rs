@@ -41,7 +41,10 @@ pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> any
     let served = runtime.block_on(async {
         let store = library::open_to_serve(config)?;
         let (app, warnings) = server::app(config, store, config.http.listen)?;
-        for warning in warnings {
+        for warning in warnings
+            .into_iter()
+            .chain(server::sandbox_warnings(config, &app).await)
+        {
             tracing::warn!("{warning}");
         }
         if app.config().public_base_url.is_none() && app.surroundings().has_workspace() {

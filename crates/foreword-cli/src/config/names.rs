@@ -26,6 +26,9 @@ pub(crate) const SHORT: &[ShortName] = &[
         writing: Writing::Processors,
         ..ShortName::new("CONTAINER_CPU_LIMIT", "sandbox.cpu_percent")
     },
+    ShortName::new("DOCKER_IMAGE", "sandbox.docker.image"),
+    ShortName::new("DOCKER_HOST", "sandbox.docker.host"),
+    ShortName::new("DOCKER_CERT_PATH", "sandbox.docker.cert_path"),
     ShortName {
         writing: Writing::Words(&[("true", "host"), ("false", "none")]),
         ..ShortName::new("ENABLE_NETWORK", "sandbox.network")
@@ -42,12 +45,10 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
 
 /// Variables of the system that Foreword succeeds, for what this version does not have: said, not swallowed.
 pub(crate) const NOT_YET: &[(&str, &str)] = &[
-    ("DOCKER_IMAGE", NO_DOCKER),
     ("MCP_TOKENS_URL", NO_SKILLS),
     ("MCP_TOKENS_API_KEY", NO_SKILLS),
 ];
 
-const NO_DOCKER: &str = "this version has no Docker backend yet";
 const NO_SKILLS: &str = "this version has no skills yet";
 
 /// A documented variable besides the full name.

@@ -35,7 +35,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -107,7 +107,8 @@ pub(crate) struct Containers {
     data_dir: PathBuf,
     guard_period: Duration,
     engine: Arc<Engine>,
-    instance: Instance,
+    /// Taken when it is first needed: looking makes nothing.
+    instance: OnceLock<Instance>,
     prepared: OnceCell<Ready>,
     starts: Semaphore,
     /// Containers that nobody here uses, and since when that is known.
@@ -136,7 +137,7 @@ pub(crate) fn open(setup: &Setup) -> Pooled<Containers> {
         data_dir: std::path::absolute(&setup.data_dir).unwrap_or_else(|_| setup.data_dir.clone()),
         guard_period: setup.guard_period,
         engine: Arc::new(Engine::new(docker.host.as_deref(), docker.cert_path.clone())),
-        instance: Instance::take(&setup.data_dir),
+        instance: OnceLock::new(),
         prepared: OnceCell::new(),
         starts: Semaphore::new(STARTED_AT_ONCE),
         unknown: Mutex::default(),
@@ -154,7 +155,7 @@ impl Starter for Containers {
         let _turn = self.starts.acquire().await;
         container::check_directories(spec)?;
         let ready = self.ready().await?;
-        let name = container::name_of(self.instance.word(), spec.key.as_str());
+        let name = container::name_of(self.instance(), spec.key.as_str());
         let terms = self.terms(ready.user);
         let directories = Directories::of(spec);
         let volumes_are_new = match ready.sharing {
@@ -181,7 +182,7 @@ impl Starter for Containers {
         let labels = [
             (MANAGED, "true"),
             (CHAT, spec.key.as_str()),
-            (INSTANCE, self.instance.word()),
+            (INSTANCE, self.instance()),
             (MADE, &made),
         ];
         let labels = labels
@@ -237,7 +238,7 @@ impl Starter for Containers {
     }
 
     async fn stop_unknown(&self, key: &SandboxKey) -> bool {
-        let name = container::name_of(self.instance.word(), key.as_str());
+        let name = container::name_of(self.instance(), key.as_str());
         match self.engine.remove(&name).await {
             Ok(was_there) => was_there,
             Err(error) => {
@@ -256,7 +257,7 @@ impl Starter for Containers {
         if !self.is_time_to_look(now) {
             return 0;
         }
-        let label = format!("{INSTANCE}={}", self.instance.word());
+        let label = format!("{INSTANCE}={}", self.instance());
         // An engine that is away has nothing to stop; it is asked again.
         let Ok(listed) = self.engine.list(&label).await else {
             return 0;
@@ -293,6 +294,12 @@ impl Starter for Containers {
         false
     }
 
+    async fn prepare(&self) {
+        if let Err(error) = self.ready().await {
+            tracing::warn!(error = %in_words(&error), "Containers cannot be prepared now");
+        }
+    }
+
     async fn check(&self) -> Result<(), Unavailable> {
         self.engine.client().await.map(drop)
     }
@@ -310,6 +317,12 @@ impl Starter for Containers {
 }
 
 impl Containers {
+    /// The word that our containers have in their names.
+    fn instance(&self) -> &str {
+        let taken = || Instance::take(&self.data_dir);
+        self.instance.get_or_init(taken).word()
+    }
+
     /// What containers are made of, prepared by the first who needs it.
     async fn ready(&self) -> Result<&Ready, SandboxError> {
         self.prepared
@@ -372,7 +385,7 @@ impl Containers {
         let labels: HashMap<String, String> = [
             (MANAGED, "true".to_owned()),
             (CHAT, spec.key.as_str().to_owned()),
-            (INSTANCE, self.instance.word().to_owned()),
+            (INSTANCE, self.instance().to_owned()),
             (WORKSPACE, workspace.clone()),
             (PATH, spec.home.display().to_string()),
         ]
@@ -401,13 +414,13 @@ impl Containers {
 
     /// The volumes of a chat: home, outputs, uploads, skills.
     fn volumes_of(&self, key: &SandboxKey) -> [String; 4] {
-        let name = container::name_of(self.instance.word(), key.as_str());
+        let name = container::name_of(self.instance(), key.as_str());
         ["home", "outputs", "uploads", "skills"].map(|place| format!("{name}-{place}"))
     }
 
     /// Removes the volumes of chats whose workspace is gone.
     async fn sweep_volumes(&self, known: &[SandboxKey]) -> Result<(), SandboxError> {
-        let label = format!("{INSTANCE}={}", self.instance.word());
+        let label = format!("{INSTANCE}={}", self.instance());
         for (name, labels) in self.engine.list_volumes(&label).await? {
             let key = labels.get(CHAT).cloned().and_then(SandboxKey::new);
             let is_gone = labels.get(PATH).is_some_and(|path| !Path::new(path).exists());

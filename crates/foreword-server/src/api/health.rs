@@ -46,7 +46,7 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
         backend,
         unavailable,
         ..
-    } = app.sandboxes().state();
+    } = app.sandboxes().check().await;
     // Where none are wanted there is nothing to say.
     if backend != "none" || unavailable.is_some() {
         components.push(Component {

@@ -24,7 +24,7 @@ pub async fn delete_chat(app: &App, chat_id: &ChatId) -> Result<(), WorkspaceErr
     };
     if let Some(excluded) = excluded {
         // A call in between may have come and gone, and have left a sandbox that runs on these files.
-        sandboxes.stop(&key).await;
+        sandboxes.forget(&key).await;
         excluded.discard().await?;
     }
     app.renderer().forget(Some(chat_id)).await;
