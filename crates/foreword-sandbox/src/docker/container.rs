@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -50,6 +53,8 @@ pub(crate) struct Container {
     /// It was there before this server.
     pub(super) is_adopted: bool,
     pub(super) untold: Mutex<Option<Restart>>,
+    /// Whoever waits is told so, and the engine need not be asked.
+    pub(super) is_stopped: AtomicBool,
 }
 
 #[async_trait]
@@ -77,6 +82,7 @@ impl Life for Container {
     }
 
     async fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
         self.link.cut();
         if let Err(error) = self.engine.remove(&self.id).await {
             // It is found again, and removed once it was idle long enough.
@@ -355,6 +361,9 @@ impl<'container> Request<'container> {
 
     async fn explain_loss(&self) -> Lost {
         let Container { engine, id, .. } = self.container;
+        if self.container.is_stopped.load(Ordering::SeqCst) {
+            return Lost::Other(RunError::Ended);
+        }
         match engine.inspect(id).await {
             Err(error) => Lost::Other(RunError::Failed(error)),
             Ok(found) => {

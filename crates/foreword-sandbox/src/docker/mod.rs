@@ -35,7 +35,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -519,6 +519,7 @@ impl Containers {
             carrier: (ready.sharing == Sharing::Volumes).then(|| Carrier::new(spec)),
             is_adopted,
             untold: Mutex::new(None),
+            is_stopped: AtomicBool::new(false),
         }
     }
 
