@@ -48,7 +48,7 @@ pub use spec::{HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, SkillsDirectory, 
 pub use state::{Enforcement, LimitState, SandboxesState, Unavailable, Usage};
 
 #[cfg(target_os = "linux")]
-pub use init::{AGENT_ARGUMENT, INIT_ARGUMENT};
+pub use init::INIT_ARGUMENT;
 #[cfg(target_os = "linux")]
 pub use workspace::{measure, remove_tree};
 

@@ -5,8 +5,7 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
-    io::{self, Write},
+    io,
     os::fd::{AsFd, OwnedFd},
     path::PathBuf,
     pin::Pin,
@@ -17,6 +16,8 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
     net::{
         RecvFlags, SendFlags,
         sockopt::{Timeout, set_socket_timeout},
@@ -27,11 +28,13 @@ use rustix::{
 use serde::Serialize;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, ReadBuf},
+    net::UnixListener,
     sync::mpsc,
     task::AbortHandle,
 };
 
 use super::{
+    bridge,
     frames::{
         Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
         PIECES_UNDER_WAY, Place, Terms, frame, value_frame,
@@ -57,7 +60,7 @@ use crate::{
 };
 
 /// Threads besides the one that all runs on: for standard input, and for counting what the workspace holds.
-pub(super) const THREADS: usize = 3;
+const THREADS: usize = 3;
 /// How long init may take to get ready.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
 /// How long requests get to say that the sandbox ended.
@@ -116,15 +119,14 @@ async fn start_threads() {
 }
 
 async fn serve(init: OwnedFd) -> io::Result<()> {
-    let output = Output::new()?;
-    let mut input = Input::new();
-    let (hello, terms) = loop {
+    let output = Output::new(&io::stdout())?;
+    let mut input = Input::new(Box::new(tokio::io::stdin()));
+    let terms = loop {
         let frame = input.next().await?;
         if frame.kind == Kind::Hello
-            && let Ok(hello) = serde_json::from_slice::<Hello>(&frame.payload)
-            && let Some(terms) = hello.terms
+            && let Some(terms) = serde_json::from_slice::<Hello>(&frame.payload)?.terms
         {
-            break (hello.word, terms);
+            break terms;
         }
     };
     let sandbox = match start(init, &terms).await {
@@ -134,6 +136,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
             return Err(error);
         }
     };
+    let servers = UnixListener::bind(bridge::socket())?;
     let agent = Arc::new(Agent {
         sandbox: Arc::new(sandbox),
         output,
@@ -144,10 +147,23 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
         let watched = Arc::downgrade(&agent.sandbox);
         tokio::spawn(guard::watch(watched, terms.guard_period));
     }
-    agent.output.write(&frame(Kind::Hello, 0, hello.as_bytes()));
+    agent.output.write(&frame(Kind::Hello, 0, &[]));
     loop {
         tokio::select! {
-            frame = input.next() => agent.handle(frame?),
+            received = input.next() => match received {
+                Ok(frame) => agent.handle(frame),
+                // The server is gone, or says what nobody understands. Another one may come.
+                Err(_) => {
+                    agent.hang_up();
+                    input = Input::new(Box::new(Nobody));
+                }
+            },
+            server = servers.accept() => {
+                let (server, _) = server?;
+                agent.hang_up();
+                agent.output.lead_to(&server)?;
+                input = Input::new(Box::new(server));
+            }
             () = agent.sandbox.gone() => break,
         }
     }
@@ -220,15 +236,7 @@ impl Agent {
     fn handle(self: &Arc<Self>, received: Frame) {
         let Frame { kind, id, payload } = received;
         match kind {
-            Kind::Hello => {
-                // Another server: nobody waits for what the one before asked for.
-                for (_, request) in self.requests().drain() {
-                    request.task.abort();
-                }
-                if let Ok(hello) = serde_json::from_slice::<Hello>(&payload) {
-                    self.output.write(&frame(Kind::Hello, 0, hello.word.as_bytes()));
-                }
-            }
+            Kind::Hello => self.output.write(&frame(Kind::Hello, 0, &[])),
             Kind::Ask => self.begin(id, &payload),
             Kind::Content => {
                 let requests = self.requests();
@@ -249,8 +257,15 @@ impl Agent {
         }
     }
 
+    /// Nobody waits any more for what was asked for.
+    fn hang_up(&self) {
+        for (_, request) in self.requests().drain() {
+            request.task.abort();
+        }
+    }
+
     fn begin(self: &Arc<Self>, id: u32, payload: &[u8]) {
-        // What cannot be read is what a server that was killed had begun to say.
+        // It is of another version, which is said by doing nothing.
         let Ok(ask) = serde_json::from_slice::<Ask>(payload) else {
             return;
         };
@@ -427,18 +442,18 @@ fn failure(error: RunError) -> Failure {
     }
 }
 
-/// Standard input, as frames.
+/// What comes from the server, as frames.
 struct Input {
-    stdin: tokio::io::Stdin,
+    stream: Box<dyn AsyncRead + Send + Unpin>,
     decoder: Decoder,
     buffer: Vec<u8>,
 }
 
 impl Input {
-    fn new() -> Self {
+    fn new(stream: Box<dyn AsyncRead + Send + Unpin>) -> Self {
         Self {
-            stdin: tokio::io::stdin(),
-            decoder: Decoder::new(MOST_ASKED_BYTES, None),
+            stream,
+            decoder: Decoder::new(MOST_ASKED_BYTES),
             buffer: vec![0; PIECE_BYTES],
         }
     }
@@ -449,7 +464,7 @@ impl Input {
             if let Some(frame) = self.decoder.next()? {
                 return Ok(frame);
             }
-            match self.stdin.read(&mut self.buffer).await? {
+            match self.stream.read(&mut self.buffer).await? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => self.decoder.push(&self.buffer[..count]),
             }
@@ -457,19 +472,47 @@ impl Input {
     }
 }
 
-/// Standard output. Writing waits until the engine takes it, and with us waits whatever writes: that is how a flood is held back.
-struct Output(Mutex<File>);
+/// What comes while there is no server.
+struct Nobody;
+
+impl AsyncRead for Nobody {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        _buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+/// What goes to the server. Writing waits until the engine takes it, and with us waits whatever writes: that is how a flood is held back.
+struct Output(Mutex<OwnedFd>);
 
 impl Output {
-    fn new() -> io::Result<Self> {
-        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(Self(Mutex::new(stdout.into())))
+    fn new(stream: &impl AsFd) -> io::Result<Self> {
+        Ok(Self(Mutex::new(stream.as_fd().try_clone_to_owned()?)))
     }
 
-    fn write(&self, bytes: &[u8]) {
-        let mut stdout = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // If nobody reads, nobody is to be told.
-        let _ = stdout.write_all(bytes);
+    /// From now on it goes there.
+    fn lead_to(&self, stream: &impl AsFd) -> io::Result<()> {
+        *self.stream() = stream.as_fd().try_clone_to_owned()?;
+        Ok(())
+    }
+
+    fn write(&self, mut bytes: &[u8]) {
+        let stream = self.stream();
+        while !bytes.is_empty() {
+            match rustix::io::write(&*stream, bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let mut room = [PollFd::new(&*stream, PollFlags::OUT)];
+                    let _ = poll(&mut room, None);
+                }
+                // If nobody reads, nobody is to be told.
+                Err(_) => return,
+            }
+        }
     }
 
     fn value(&self, kind: Kind, id: u32, value: &impl Serialize) {
@@ -477,6 +520,10 @@ impl Output {
             Ok(frame) => self.write(&frame),
             Err(error) => eprintln!("cannot say what was found: {error}"),
         }
+    }
+
+    fn stream(&self) -> MutexGuard<'_, OwnedFd> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -37,6 +37,8 @@ use crate::{
 
 /// How long our program may take to say that it got a request, before the engine is asked whether it is there.
 const ACCEPT_PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a container may be silent on a loaded machine, before another takes its place.
+const SILENCE_PATIENCE: Duration = Duration::from_secs(45);
 /// How long small questions may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -295,6 +297,7 @@ impl Container {
 struct Request<'container> {
     container: &'container Container,
     exchange: Exchange<'container>,
+    sent: Instant,
     is_accepted: bool,
 }
 
@@ -328,6 +331,7 @@ impl<'container> Request<'container> {
         Ok(Self {
             container,
             exchange,
+            sent: Instant::now(),
             is_accepted: false,
         })
     }
@@ -341,11 +345,15 @@ impl<'container> Request<'container> {
                     Ok(event) => event,
                     Err(_) => {
                         let engine = &self.container.engine;
-                        if let Err(unavailable) = engine.client().await {
-                            self.container.link.cut();
-                            return Err(Lost::Other(RunError::Failed(unavailable.into())));
+                        let asked = engine.client().await;
+                        if asked.is_ok() && self.sent.elapsed() < SILENCE_PATIENCE {
+                            continue;
                         }
-                        continue;
+                        self.container.link.cut();
+                        return Err(Lost::Other(match asked {
+                            Err(unavailable) => RunError::Failed(unavailable.into()),
+                            Ok(_) => RunError::NotBegun,
+                        }));
                     }
                 }
             };

@@ -12,21 +12,19 @@ use std::{
 
 use bollard::{
     API_DEFAULT_VERSION, Docker,
-    container::AttachContainerResults,
     errors::Error,
+    exec::StartExecResults,
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
         ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
     },
-    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary, VolumeCreateRequest},
+    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ExecConfig, VolumeCreateRequest},
 };
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout};
 
-use crate::{
-    error::SandboxError,
-    state::Unavailable,
-};
+use super::link::ContainerStream;
+use crate::{error::SandboxError, state::Unavailable};
 
 /// Where an engine on this machine is by default.
 pub(super) const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
@@ -172,7 +170,8 @@ impl Engine {
         }
     }
 
-    pub(super) async fn attach(&self, name: &str) -> Result<AttachContainerResults, SandboxError> {
+    /// A stream to the first process of a container.
+    pub(super) async fn attach(&self, id: &str) -> Result<ContainerStream, SandboxError> {
         let options = AttachContainerOptionsBuilder::default()
             .stdin(true)
             .stdout(true)
@@ -180,8 +179,44 @@ impl Engine {
             .stream(true)
             .build();
         let client = self.client().await?;
-        let attached = client.attach_container(name, Some(options)).await;
-        attached.map_err(|error| self.explain(error))
+        match client.attach_container(id, Some(options)).await {
+            Ok(attached) => Ok(ContainerStream {
+                output: attached.output,
+                input: attached.input,
+            }),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// A stream to a program of its root that is started in a container for that.
+    pub(super) async fn execute(
+        &self,
+        id: &str,
+        command: Vec<String>,
+    ) -> Result<ContainerStream, SandboxError> {
+        let config = ExecConfig {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(command),
+            user: Some("0:0".to_owned()),
+            working_dir: Some("/".to_owned()),
+            ..ExecConfig::default()
+        };
+        let client = self.client().await?;
+        let started = async {
+            let exec = client.create_exec(id, config).await?;
+            client.start_exec(&exec.id, None).await
+        };
+        match started.await {
+            Ok(StartExecResults::Attached { output, input }) => {
+                Ok(ContainerStream { output, input })
+            }
+            Ok(StartExecResults::Detached) => Err(super::backend_error(std::io::Error::other(
+                "the engine gave no stream",
+            ))),
+            Err(error) => Err(self.explain(error)),
+        }
     }
 
     pub(super) async fn start(&self, name: &str) -> Result<(), SandboxError> {

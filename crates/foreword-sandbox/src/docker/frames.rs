@@ -1,9 +1,7 @@
-//! What the server and our program in a container say to each other, over the container's standard input and output.
+//! What the server and our program in a container say to each other, over a stream that the engine passes on.
 //!
-//! One stream carries everything, so each message is a frame: what it is, which request it belongs to, how long it is. The engine
-//! stands in between and may join the server to a stream that is in the middle of something: after a server was killed, the other side
-//! may still wait for the rest of a frame. So whoever connects first sends [`padding`], which completes whatever was begun and is ignored
-//! otherwise, then a greeting with a word of its own, and skips all that comes before the echo of it.
+//! One stream carries everything, so each message is a frame: what it is, which request it belongs to, how long it is. The server greets
+//! first, and whoever is there greets back once it is ready.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -76,8 +74,6 @@ pub(crate) struct Frame {
 /// With what the server greets. The first greeting also says what the sandbox is like.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// A word that was never used before.
-    pub(crate) word: String,
     /// What the sandbox is like, if this is the first.
     pub(crate) terms: Option<Terms>,
 }
@@ -202,27 +198,19 @@ pub(crate) fn value_frame(kind: Kind, id: u32, value: &impl Serialize) -> io::Re
     Ok(frame(kind, id, &serde_json::to_vec(value)?))
 }
 
-/// Completes whatever frame to a container was begun, and means nothing otherwise.
-pub(crate) fn padding() -> Bytes {
-    Bytes::from(vec![0; HEADER_BYTES + MOST_ASKED_BYTES])
-}
-
 /// Reads messages from bytes as they come.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     bytes: BytesMut,
     most: usize,
-    /// What everything before is skipped for.
-    awaited: Option<Bytes>,
 }
 
 impl Decoder {
-    /// Reads frames that are no longer than `most`, after `awaited` if that is said.
-    pub(crate) fn new(most: usize, awaited: Option<Bytes>) -> Self {
+    /// Reads frames that are no longer than `most`.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             bytes: BytesMut::new(),
             most,
-            awaited,
         }
     }
 
@@ -232,11 +220,6 @@ impl Decoder {
 
     /// Takes the next message, if it is complete.
     pub(crate) fn next(&mut self) -> io::Result<Option<Frame>> {
-        if !self.skip_to_awaited() {
-            return Ok(None);
-        }
-        let padded = self.bytes.iter().take_while(|byte| **byte == 0).count();
-        self.bytes.advance(padded);
         if self.bytes.len() < HEADER_BYTES {
             return Ok(None);
         }
@@ -255,30 +238,6 @@ impl Decoder {
         let payload = self.bytes.split_to(length).freeze();
         Ok(Some(Frame { kind, id, payload }))
     }
-
-    /// Says whether what was awaited has come.
-    fn skip_to_awaited(&mut self) -> bool {
-        let Some(awaited) = &self.awaited else {
-            return true;
-        };
-        let found = self
-            .bytes
-            .windows(awaited.len())
-            .position(|window| window == awaited);
-        match found {
-            Some(position) => {
-                self.bytes.advance(position);
-                self.awaited = None;
-                true
-            }
-            None => {
-                // Its beginning may be there.
-                let skipped = self.bytes.len().saturating_sub(awaited.len());
-                self.bytes.advance(skipped);
-                false
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -292,41 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_a_killed_server_began_is_completed_and_the_next_is_read() {
-        let begun = frame(Kind::Content, 7, &[1; 1000]);
-        for cut in 0..begun.len() {
-            let mut decoder = Decoder::new(MOST_ASKED_BYTES, None);
-            decoder.push(&begun[..cut]);
-            decoder.push(&padding());
-            decoder.push(&frame(Kind::Hello, 0, b"word"));
-            let read = all(&mut decoder);
-            assert_eq!(read.last().unwrap().payload, "word", "{cut}");
-        }
-    }
-
-    #[test]
-    fn what_comes_before_the_echo_is_skipped() {
-        let echo = frame(Kind::Hello, 0, b"word");
-        let mut decoder = Decoder::new(100, Some(echo.clone()));
-        for byte in [&[9; 40][..], &echo[..5], &echo, &frame(Kind::Done, 1, b"x")].concat() {
-            decoder.push(&[byte]);
-            if decoder.awaited.is_none() {
-                continue;
-            }
-            assert!(decoder.next().unwrap().is_none() || byte == echo[echo.len() - 1]);
-        }
-        assert_eq!(all(&mut decoder).last().unwrap().payload, "x");
-    }
-
-    #[test]
     fn what_is_no_frame_and_what_is_too_long_is_refused() {
-        let mut decoder = Decoder::new(10, None);
+        let mut decoder = Decoder::new(10);
         decoder.push(&[200; 20]);
         assert!(decoder.next().is_err());
-        let mut decoder = Decoder::new(10, None);
+        let mut decoder = Decoder::new(10);
         decoder.push(&frame(Kind::Done, 0, &[0; 11]));
         assert!(decoder.next().is_err());
-        let mut decoder = Decoder::new(10, None);
+        let mut decoder = Decoder::new(10);
         decoder.push(&frame(Kind::Done, 0, &[0; 10]));
         assert!(decoder.next().unwrap().is_some());
     }
@@ -351,7 +283,7 @@ mod tests {
                 .iter()
                 .flat_map(|sent| frame(sent.kind, sent.id, &sent.payload))
                 .collect();
-            let mut decoder = Decoder::new(50, None);
+            let mut decoder = Decoder::new(50);
             let mut received = Vec::new();
             for piece in bytes.chunks(piece) {
                 decoder.push(piece);

@@ -122,7 +122,7 @@ pub(super) async fn prepare(
 }
 
 /// Changed whenever an image is prepared in another way.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Variables that are not for the image to decide.
 const OURS: [&str; 8] = [
     "HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR", "HOSTNAME",
@@ -309,6 +309,7 @@ fn write_archive(
     for (path, owner) in [
         (super::program::DIRECTORY, root),
         (".foreword/lib", root),
+        (&super::MEETING_PLACE[1..], root),
         ("etc/profile.d", root),
         (&HOME[1..], user),
         (&UPLOADS[1..], root),

@@ -8,12 +8,11 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Duration,
 };
 
-use bollard::container::{AttachContainerResults, LogOutput};
+use bollard::container::LogOutput;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use serde::Serialize;
@@ -24,15 +23,20 @@ use tokio::{
 };
 
 use super::frames::{
-    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, Terms, frame, padding,
-    value_frame,
+    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, Terms, frame, value_frame,
 };
 use crate::command::Restart;
 
 /// How many frames may wait for the engine to take them.
 const OUTGOING: usize = 16;
 /// How many frames may wait for whoever asked.
-const INCOMING: usize = 4;
+const INCOMING: usize = 1;
+
+/// What leads to a container and from it.
+pub(super) struct ContainerStream {
+    pub(super) output: Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
+    pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
+}
 
 /// A connection. Dropped, it is cut; the container goes on.
 pub(super) struct Link {
@@ -77,14 +81,13 @@ pub(super) enum GreetError {
 }
 
 impl Link {
-    /// Takes a stream that is attached to a container, and greets whoever is there: with `terms` one that was just started,
-    /// without one that has served before. Dropping the future cuts the connection.
+    /// Takes a stream to a container and greets whoever is there: with `terms` one that was just started, without one that has served
+    /// before. Dropping the future cuts the connection.
     pub(super) async fn greet(
-        attached: AttachContainerResults,
+        stream: ContainerStream,
         terms: Option<Terms>,
         start: impl Future<Output = io::Result<()>>,
     ) -> Result<Self, GreetError> {
-        let word = new_word();
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             dead: AtomicBool::new(false),
@@ -92,12 +95,9 @@ impl Link {
         });
         let (outgoing, frames) = mpsc::channel(OUTGOING);
         let (echoed, echo) = oneshot::channel();
-        let is_first = terms.is_some();
-        // One that was just started says nothing before it is greeted.
-        let awaited = (!is_first).then(|| frame(Kind::Hello, 0, word.as_bytes()));
         let reader = Reader {
-            output: attached.output,
-            decoder: Decoder::new(MOST_ANSWERED_BYTES, awaited),
+            output: stream.output,
+            decoder: Decoder::new(MOST_ANSWERED_BYTES),
             shared: Arc::clone(&shared),
             echoed: Some(echoed),
             said: String::new(),
@@ -107,15 +107,12 @@ impl Link {
             outgoing,
             tasks: [
                 tokio::spawn(reader.read()).abort_handle(),
-                tokio::spawn(write(frames, attached.input)).abort_handle(),
+                tokio::spawn(write(frames, stream.input)).abort_handle(),
             ],
             next_id: AtomicU32::new(1),
         };
         start.await?;
-        if !is_first {
-            link.send(padding()).await?;
-        }
-        link.send(value_frame(Kind::Hello, 0, &Hello { word, terms })?)
+        link.send(value_frame(Kind::Hello, 0, &Hello { terms })?)
             .await?;
         match echo.await {
             Ok(Ok(())) => Ok(link),
@@ -305,14 +302,4 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-/// A word that no greeting had before. It need not be secret: nothing but our program writes to that stream.
-fn new_word() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("{:032x}{:08x}{number:016x}", now.as_nanos(), std::process::id())
 }

@@ -8,7 +8,7 @@
 //! terms.rs      limits, mounts, capabilities   init/contained.rs  process 1: becomes the user, serves
 //! container.rs  one of them, as a sandbox
 //! link.rs       requests over one stream  ◄──► agent.rs           does them, driving process 1
-//! engine.rs     the engine's API
+//! engine.rs     the engine's API                 bridge.rs         leads a server that comes back to the agent
 //! ```
 //!
 //! A container outlives the server, and the next one finds it by its labels. Deliberately absent: what a command or a file is, which is
@@ -16,6 +16,8 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
+#[cfg(target_os = "linux")]
+mod bridge;
 mod carrier;
 mod carry;
 mod container;
@@ -50,7 +52,7 @@ use self::{
     frames::Terms,
     image::{Prepared, User},
     instance::Instance,
-    link::{GreetError, Link},
+    link::{ContainerStream, GreetError, Link},
     program::Program,
     sharing::Sharing,
 };
@@ -75,7 +77,11 @@ const MADE: &str = "foreword.made";
 const WORKSPACE: &str = "foreword.workspace";
 const PATH: &str = "foreword.path";
 /// The argument that makes our program the first process of a container.
-const AGENT_ARGUMENT: &str = "sandbox-agent";
+pub(crate) const AGENT_ARGUMENT: &str = "sandbox-agent";
+/// The argument that makes our program lead a server that comes back to the agent.
+pub(crate) const BRIDGE_ARGUMENT: &str = "sandbox-bridge";
+/// Where the agent waits for that, in a container; nobody but its root may go there.
+const MEETING_PLACE: &str = "/run/foreword";
 /// How many containers are started at a time: more would only wait for each other.
 const STARTED_AT_ONCE: usize = 8;
 /// How long a container may take to get ready, once it was started.
@@ -89,17 +95,14 @@ pub(crate) fn agent_main(init: std::os::fd::OwnedFd) -> i32 {
     agent::main(init)
 }
 
-/// How many processes and threads of a container are the agent's.
-fn agent_threads() -> u64 {
-    #[cfg(target_os = "linux")]
-    {
-        agent::THREADS as u64 + 1
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        4
-    }
+/// Leads from standard input and output to the agent of this container; gives the status to end with.
+#[cfg(target_os = "linux")]
+pub(crate) fn bridge_main() -> i32 {
+    bridge::main()
 }
+
+/// How many processes and threads of a container are the agent's, and a bridge's.
+const OWN_PROCESSES: u64 = 7;
 
 /// Makes containers.
 pub(crate) struct Containers {
@@ -202,7 +205,7 @@ impl Starter for Containers {
             id: Some(self.engine.create(&name, body).await?),
         };
         let id = unfinished.id.clone().unwrap_or_default();
-        let link = match self.greet(&id, Some(terms)).await {
+        let link = match self.start_and_greet(&id, terms).await {
             Ok(link) => link,
             Err(error) => {
                 unfinished.remove().await;
@@ -497,7 +500,9 @@ impl Containers {
         directories: Directories,
         ready: &Ready,
     ) -> Result<Container, SandboxError> {
-        let link = self.greet(id, None).await?;
+        let bridge = ready.program.command(BRIDGE_ARGUMENT);
+        let stream = self.engine.execute(id, bridge).await?;
+        let link = self.greet(stream, None, async { Ok(()) }).await?;
         Ok(self.container(id.to_owned(), link, spec, directories, ready, true))
     }
 
@@ -523,18 +528,25 @@ impl Containers {
         }
     }
 
-    /// Attaches to a container, starts it if it is to get `terms`, and waits until it is ready.
-    async fn greet(&self, name: &str, terms: Option<Terms>) -> Result<Link, SandboxError> {
-        let attached = self.engine.attach(name).await?;
-        let is_new = terms.is_some();
+    /// Starts a container, and greets it.
+    async fn start_and_greet(&self, id: &str, terms: Terms) -> Result<Link, SandboxError> {
+        // First, so that nothing that it says is missed.
+        let stream = self.engine.attach(id).await?;
         let start = async {
-            if is_new {
-                let started = self.engine.start(name).await;
-                started.map_err(|error| io::Error::other(StartFailed(error)))?;
-            }
-            Ok(())
+            let started = self.engine.start(id).await;
+            started.map_err(|error| io::Error::other(StartFailed(error)))
         };
-        let greeted = tokio::time::timeout(READY_PATIENCE, Link::greet(attached, terms, start));
+        self.greet(stream, Some(terms), start).await
+    }
+
+    /// Waits until a container is ready, at the other end of `stream`.
+    async fn greet(
+        &self,
+        stream: ContainerStream,
+        terms: Option<Terms>,
+        start: impl Future<Output = io::Result<()>>,
+    ) -> Result<Link, SandboxError> {
+        let greeted = tokio::time::timeout(READY_PATIENCE, Link::greet(stream, terms, start));
         match greeted.await {
             Ok(Ok(link)) => Ok(link),
             Ok(Err(GreetError::Io(error))) => Err(match error.downcast::<StartFailed>() {

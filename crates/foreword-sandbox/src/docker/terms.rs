@@ -7,7 +7,7 @@ use bollard::models::{
     HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use super::{agent_threads, image::User};
+use super::{MEETING_PLACE, OWN_PROCESSES, image::User};
 use crate::config::{CONTAINER_UID, Network, SandboxConfig};
 
 /// What init needs to become the sandbox's user and to give up the rest, and the agent to count in closed directories. No command
@@ -110,6 +110,10 @@ pub(super) fn body(
                     ("/tmp".to_owned(), in_memory(tmp, 262_144)),
                     ("/var/tmp".to_owned(), in_memory(tmp, 262_144)),
                     (
+                        MEETING_PLACE.to_owned(),
+                        "rw,noexec,nosuid,nodev,mode=0700,size=64k".to_owned(),
+                    ),
+                    (
                         "/dev/shm".to_owned(),
                         in_memory(SHARED_MEMORY_BYTES.min(tmp / 2), 16_384),
                     ),
@@ -135,8 +139,8 @@ pub(super) fn body(
                     .saturating_mul(config.max_processes)
                     .max(PROCESSES),
             )),
-            // Those of the agent do not count.
-            pids_limit: Some(signed(config.max_processes + agent_threads())),
+            // Our own do not count.
+            pids_limit: Some(signed(config.max_processes + OWN_PROCESSES)),
             sysctls: Some(
                 [
                     (

@@ -19,9 +19,6 @@ use crate::{
     sys,
 };
 
-/// The argument that makes a process the first of a container.
-pub const AGENT_ARGUMENT: &str = "sandbox-agent";
-
 /// Does not come back before the container ends; gives the status to end with.
 pub(super) fn run() -> i32 {
     let pair = socketpair(

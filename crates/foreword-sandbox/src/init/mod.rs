@@ -29,6 +29,7 @@ use rustix::{
 };
 
 use crate::{
+    docker,
     driver::protocol::{During, Fault, INSIDE_UID, Reply, Start, Step, receive, send},
     sys,
 };
@@ -38,13 +39,14 @@ pub const INIT_ARGUMENT: &str = "sandbox-init";
 
 pub(crate) use files::stat;
 
-pub use contained::AGENT_ARGUMENT;
-
 /// See [`crate::init_main`].
 pub(crate) fn init_main() {
     let argument = std::env::args_os().nth(1);
-    if argument.as_deref() == Some(AGENT_ARGUMENT.as_ref()) {
+    if argument.as_deref() == Some(docker::AGENT_ARGUMENT.as_ref()) {
         sys::exit(contained::run());
+    }
+    if argument.as_deref() == Some(docker::BRIDGE_ARGUMENT.as_ref()) {
+        sys::exit(docker::bridge_main());
     }
     if argument.as_deref() == Some(INIT_ARGUMENT.as_ref()) {
         let status = if let Ok(socket) = take_socket() {

@@ -122,7 +122,7 @@ os.setsid()
 while True:
   try:
     if os.fork() == 0: time.sleep(9999)
-  except OSError: open(\"full\", \"w\").close(); time.sleep(9999)' > /dev/null 2>&1 &";
+  except OSError: open(\"full\", \"w\").close(); time.sleep(0.001)' > /dev/null 2>&1 &";
     chat.run(hold).await;
     wait_until("all processes are taken", || chat.home("full").exists()).await;
 }
