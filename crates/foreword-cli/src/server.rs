@@ -148,6 +148,9 @@ pub(crate) fn describe_sandboxes(config: &Config, state: &SandboxesState) -> Str
             None => "none: prompts only".to_owned(),
         };
     }
+    if state.unavailable.is_some() {
+        return format!("{}: does not work now", state.backend);
+    }
     let network = match config.sandbox.network {
         Network::None => "no network",
         Network::Host => "the host's network",

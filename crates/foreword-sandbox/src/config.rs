@@ -59,6 +59,41 @@ pub struct DockerConfig {
     pub program: Option<PathBuf>,
 }
 
+impl DockerConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        let refuse = |setting, value: &str, reason| {
+            Err(ConfigError {
+                setting,
+                value: value.to_owned(),
+                reason,
+            })
+        };
+        if self.image.trim().is_empty() {
+            return refuse("docker.image", &self.image, "it names an image");
+        }
+        let schemes = ["unix://", "tcp://", "http://", "npipe://"];
+        if let Some(host) = &self.host
+            && !schemes.iter().any(|scheme| host.starts_with(scheme))
+        {
+            return refuse(
+                "docker.host",
+                host,
+                "it starts with `unix://` or `tcp://`; forward a socket that is reached by ssh",
+            );
+        }
+        if let Some(there) = &self.host_data_dir
+            && !there.is_absolute()
+        {
+            return refuse(
+                "docker.host_data_dir",
+                &there.display().to_string(),
+                "it is an absolute path",
+            );
+        }
+        Ok(())
+    }
+}
+
 /// The user and group in containers.
 pub const CONTAINER_UID: u32 = 1000;
 
@@ -225,6 +260,9 @@ impl SandboxConfig {
                 value: self.host_uid.to_string(),
                 reason: "files of a sandbox must not belong to root; choose a number that no user has",
             });
+        }
+        if self.backend == BackendName::Docker {
+            self.docker.check()?;
         }
         if let Some(rootfs) = &self.rootfs
             && !rootfs.is_absolute()

@@ -46,28 +46,36 @@ pub(crate) fn example() -> String {
         example.push(example_setting("", key, setting));
     }
     for (name, setting) in sections {
-        let Shape::Table(table) = &setting.shape else {
-            continue;
-        };
-        example.push(format!("\n# {}\n[{name}]\n", setting.description));
-        let (lists, plain): (Vec<_>, Vec<_>) = table
-            .iter()
-            .partition(|(_, setting)| matches!(setting.shape, Shape::Tables(_)));
-        for (key, setting) in plain {
-            example.push(example_setting(name, key, setting));
-        }
-        // Lists of tables come last, since what follows one belongs to it.
-        for (key, setting) in lists {
-            let description = &setting.description;
-            example.push(format!("\n# {description}\n# [[{name}.{key}]]{EXAMPLE}\n"));
-            if let Shape::Tables(table) = &setting.shape {
-                for (field, setting) in table {
-                    example.push(example_setting(&super::join(name, key), field, setting));
-                }
-            }
+        if let Shape::Table(table) = &setting.shape {
+            example_section(&mut example, name, &setting.description, table);
         }
     }
     example.concat()
+}
+
+/// A section with its settings, then the lists and sections in it: whatever follows one of those belongs to it.
+fn example_section(example: &mut Vec<String>, name: &str, description: &str, table: &Table) {
+    example.push(format!("\n# {description}\n[{name}]\n"));
+    let mut inner = Vec::new();
+    for (key, setting) in table {
+        match setting.shape {
+            Shape::Tables(_) | Shape::Table(_) => inner.push((super::join(name, key), setting)),
+            _ => example.push(example_setting(name, key, setting)),
+        }
+    }
+    for (path, setting) in inner {
+        let description = &setting.description;
+        match &setting.shape {
+            Shape::Tables(table) => {
+                example.push(format!("\n# {description}\n# [[{path}]]{EXAMPLE}\n"));
+                for (field, setting) in table {
+                    example.push(example_setting(&path, field, setting));
+                }
+            }
+            Shape::Table(table) => example_section(example, &path, description, table),
+            _ => {}
+        }
+    }
 }
 
 const EXAMPLE_HEAD: &str = "\
@@ -92,6 +100,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth.keys.role", "\"api\""),
     ("auth.keys.instructions", "\"brief\""),
     ("sandbox.rootfs", "\"/srv/workspace-rootfs\""),
+    ("sandbox.docker.host", "\"tcp://engine.example:2376\""),
+    ("sandbox.docker.cert_path", "\"/etc/foreword/docker\""),
+    ("sandbox.docker.host_data_dir", "\"/srv/foreword\""),
+    ("sandbox.docker.program", "\"/opt/foreword/foreword-linux\""),
 ];
 
 /// A setting with its meaning, its default or an example, and the words that may stand there.
@@ -147,9 +159,13 @@ fn section<'a>(
     parent: &str,
     settings: impl IntoIterator<Item = (&'a String, &'a Setting)>,
 ) {
-    let mut tables = Vec::new();
+    let (mut tables, mut sections) = (Vec::new(), Vec::new());
     page.push(format!("\n## {heading}\n\n{TABLE_HEAD}"));
     for (key, setting) in settings {
+        if let Shape::Table(table) = &setting.shape {
+            sections.push((super::join(parent, key), table));
+            continue;
+        }
         page.push(row(&super::join(parent, key), key, setting));
         if let Shape::Tables(table) = &setting.shape {
             tables.push((key, table));
@@ -161,6 +177,9 @@ fn section<'a>(
             super::join(parent, key)
         ));
         item_rows(page, table);
+    }
+    for (path, table) in sections {
+        section(page, &format!("`[{path}]`"), &path, table);
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) const ALL: &[(&str, Case)] = &[
     ("a_stopped_server_leaves_containers_that_the_next_goes_on_with", stopped_server),
     ("a_deleted_chat_leaves_nothing_on_the_engine", deleted_chat),
     ("an_image_that_cannot_be_had_is_said_with_what_to_do", no_image),
+    ("a_program_that_is_not_foreword_is_said", another_program),
 ];
 
 /// What needs an engine of its own, or files that the engine sees.
@@ -233,6 +234,17 @@ fn no_image(engine: &Engine) {
     assert!(said.contains("no image `localhost:1/no/such:image`") && said.contains("sandbox.docker.image"), "{said}");
     // Prompts go on.
     assert_eq!(get(&running.url("/system-prompt")).0, 200);
+}
+
+fn another_program(engine: &Engine) {
+    let script = Place::new();
+    script.write("program", "#!/bin/bash\necho no foreword >&2\n");
+    let path = script.path("program");
+    let place = engine.place_with(&format!("program = \"{}\"\n", path.display()));
+    let running = Running::at(engine, place);
+    let said = chat(&running.url("/mcp"), "c").bash("true");
+    assert!(said.starts_with("[isError] "), "{said}");
+    assert_eq!(engine.containers(&running.place), Vec::<String>::new());
 }
 
 /// What a session sees while its engine is away.

@@ -174,14 +174,12 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     let place = Place::new()
         .with("FOREWORD_PORT", "tcp://10.0.0.1:8081")
         .with("FOREWORD_SERVICE_HOST", "10.0.0.1")
-        .with("DOCKER_IMAGE", "ubuntu")
         .with("MCP_TOKENS_URL", "http://tokens")
         .with("MCP_API_KEY", "old")
         .with("FOREWORD_API_KEY", "new");
     expect![[r#"
         warning: `MCP_API_KEY` has no effect, because `FOREWORD_API_KEY` is set too
         warning: no such setting, so without effect: `FOREWORD_PORT`, `FOREWORD_SERVICE_HOST` (`foreword config --reference` lists the names)
-        warning: this version has no Docker backend yet, so without effect: `DOCKER_IMAGE`
         warning: this version has no skills yet, so without effect: `MCP_TOKENS_URL`
     "#]].assert_eq(&place.run(&["config"]).stderr);
 }
@@ -189,6 +187,8 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
 #[test]
 fn the_sandbox_variables_of_the_system_before_are_understood() {
     let place = Place::new()
+        .with("DOCKER_IMAGE", "ubuntu")
+        .with("DOCKER_HOST", "tcp://engine:2375")
         .with("COMMAND_TIMEOUT", "60")
         .with("CONTAINER_IDLE_TIMEOUT", "90")
         .with("CONTAINER_MEM_LIMIT", "512M")

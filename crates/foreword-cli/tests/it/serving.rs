@@ -43,9 +43,9 @@ fn with_nothing_configured_it_serves_and_says_how() {
 #[test]
 fn without_a_command_it_serves() {
     let place = Place::new();
-    let address = "127.0.0.1:0";
-    let ran = place.run(&["--listen", address, "--sandbox", "docker"]);
-    assert!(ran.stderr.contains("sandbox.backend"), "{ran}"); // so it got as far as `serve` does
+    place.write("foreword.toml", "sandbox.memory_bytes = 1\n");
+    let ran = place.run(&["--listen", "127.0.0.1:0"]);
+    assert!(ran.stderr.contains("sandbox.memory_bytes"), "{ran}"); // so it got as far as `serve` does
 }
 
 #[test]
@@ -134,10 +134,22 @@ fn a_port_in_use_is_said_so() {
 }
 
 #[test]
-fn a_sandbox_that_this_version_does_not_have_is_refused() {
-    let ran = Place::new().run(&["--listen", "127.0.0.1:0", "--sandbox", "docker"]);
+fn a_container_engine_that_is_away_is_a_warning_and_costs_the_tools_only() {
+    let place = Place::new().with("DOCKER_HOST", "unix:///nowhere/docker.sock");
+    let mut server = place.serve(&["--sandbox", "docker"]);
+    let warning = server.wait_for_line("warning");
+    expect!["  warning    no key is set: every process on this machine may read and change the prompts; set `FOREWORD_API_KEY`"].assert_eq(&warning);
+    let url = server.url("/mcp");
+    let chat = crate::chat::Chat { url: &url, id: "c" };
+    let said = chat.bash("true");
+    assert!(said.starts_with("[isError] "), "{said}");
+    assert!(said.contains("sandbox.docker.host"), "{said}");
+    assert_eq!(get(&server.url("/system-prompt")).0, 200);
+    let ran = Place::new()
+        .with("DOCKER_HOST", "ssh://elsewhere")
+        .run(&["--listen", "127.0.0.1:0", "--sandbox", "docker"]);
     assert_eq!(ran.code, Some(2), "{ran}");
-    assert!(ran.stderr.contains("no Docker backend yet"), "{ran}");
+    assert!(ran.stderr.contains("sandbox.docker.host"), "{ran}");
     let mut server = Place::new().serve(&["--sandbox", "none"]);
     server.wait_for_line("sandbox ");
 }
@@ -280,6 +292,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
     let address = taken.local_addr().unwrap().to_string();
     let place = place.with("FOREWORD_ADMIN_KEY", "admin");
     let ran = place
+        .with("DOCKER_HOST", "unix:///nowhere/docker.sock")
         .run(&["doctor", "--listen", &address, "--sandbox", "docker"])
         .to_string();
     expect![[r#"
@@ -291,7 +304,7 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     links          a link key will be made on first use
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
         error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
-        error  sandbox        `sandbox.backend` is `docker`, but this version has no Docker backend yet; set it to `auto`, `namespace` or `none`
+        error  sandbox        the container engine at unix:///nowhere/docker.sock does not answer: Socket not found: /nowhere/docker.sock; start it, or set `sandbox.docker.host` to where it is
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
 

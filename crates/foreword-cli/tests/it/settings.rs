@@ -137,8 +137,28 @@ const PROBES: &[Probe] = &[
     ),
     probe("sandbox.min_free_bytes", min_free, "goes on", "ended"),
     probe("sandbox.host_uid", host_uid, "64000", "64777"),
+    probe(
+        "sandbox.docker.host",
+        docker_host,
+        "unix:///var/run/docker.sock",
+        "unix:///nowhere",
+    ),
+    probe(
+        "sandbox.docker.cert_path",
+        docker_cert_path,
+        "no answer",
+        "no certificate",
+    ),
     probe("log.level", log_level, "silent", "says each answer"),
     probe("log.format", log_format, "text", "JSON"),
+];
+
+/// What only a container engine can show: `tests/containers` does.
+const WITH_AN_ENGINE: [&str; 4] = [
+    "sandbox.docker.files",
+    "sandbox.docker.host_data_dir",
+    "sandbox.docker.image",
+    "sandbox.docker.program",
 ];
 
 #[test]
@@ -146,6 +166,7 @@ fn fault_27_every_setting_changes_what_can_be_observed() {
     let shown = Place::new().run(&["config", "--json"]).json();
     for setting in shown["settings"].as_object().unwrap().keys() {
         let is_probed = PROBES.iter().any(|probe| probe.setting == setting);
+        let is_probed = is_probed || WITH_AN_ENGINE.contains(&setting.as_str());
         assert!(is_probed, "`{setting}` needs a probe");
     }
     let mut servers = Servers::start();
@@ -586,7 +607,7 @@ fn sandbox_backend(_servers: &mut Servers) -> (String, String) {
         let sandbox = findings.iter().find(|finding| finding["what"] == "sandbox");
         sandbox.unwrap()["state"].as_str().unwrap().to_owned()
     };
-    (state(""), state("sandbox.backend = \"docker\"\n"))
+    (state(""), state("sandbox.backend = \"docker\"\nsandbox.docker.host = \"unix:///nowhere\"\n"))
 }
 
 fn require_owner(servers: &mut Servers) -> (String, String) {
@@ -700,6 +721,47 @@ fn sandbox_rootfs(_servers: &mut Servers) -> (String, String) {
         sandbox.unwrap()["state"].as_str().unwrap().to_owned()
     };
     (state(""), state("sandbox.rootfs = \"/does/not/exist\"\n"))
+}
+
+/// What `doctor` says of the engine of `[sandbox.docker]` with these settings.
+fn engine_with(settings: &str) -> String {
+    let place = Place::new();
+    place.write(
+        "foreword.toml",
+        &format!("sandbox.backend = \"docker\"\n{settings}"),
+    );
+    let findings = place.run(&["doctor", "--json"]).json();
+    let findings = findings["findings"].as_array().unwrap();
+    let sandbox = findings.iter().find(|finding| finding["what"] == "sandbox");
+    sandbox.unwrap().to_string()
+}
+
+fn docker_host(_servers: &mut Servers) -> (String, String) {
+    let by_default = Place::new().run(&["config", "--json"]).json();
+    assert_eq!(by_default["settings"]["sandbox.docker.host"]["value"], serde_json::Value::Null);
+    let said = engine_with("sandbox.docker.host = \"unix:///nowhere\"\n");
+    let otherwise = if said.contains("unix:///nowhere") {
+        "unix:///nowhere"
+    } else {
+        "elsewhere"
+    };
+    // An engine may run on this machine.
+    ("unix:///var/run/docker.sock".to_owned(), otherwise.to_owned())
+}
+
+fn docker_cert_path(_servers: &mut Servers) -> (String, String) {
+    let of = |more: &str| {
+        let said = engine_with(&format!("sandbox.docker.host = \"tcp://127.0.0.1:1\"\n{more}"));
+        if said.contains("No such file") {
+            "no certificate"
+        } else {
+            "no answer"
+        }
+    };
+    (
+        of("").to_owned(),
+        of("sandbox.docker.cert_path = \"/nowhere\"\n").to_owned(),
+    )
 }
 
 /// What a command prints in the workspace of a server.
