@@ -15,9 +15,7 @@ use std::{
 };
 
 use bars::{Bars, Samples, time};
-use foreword_sandbox::{
-    Command, Ending, SandboxConfig, SandboxKey, SandboxSpec, Sandboxes, Setup,
-};
+use foreword_sandbox::{Command, Ending, SandboxConfig, SandboxKey, SandboxSpec, Sandboxes, Setup};
 
 const CALLS: usize = 300;
 const STARTS: usize = 60;

@@ -162,6 +162,31 @@ impl<S: Life> Pool<S> {
         }
     }
 
+    /// Lets go of `sandbox` if the key still has this one, as before another takes its place.
+    pub(crate) async fn replace_this(self: &Arc<Self>, key: &SandboxKey, sandbox: &Arc<S>) {
+        if let Some(claim) = self.claim_existing(key) {
+            let mut place = claim.slot.sandbox.lock().await;
+            if place
+                .as_ref()
+                .is_some_and(|current| Arc::ptr_eq(current, sandbox))
+            {
+                *place = None;
+            }
+            sandbox.replace().await;
+        }
+    }
+
+    /// Does `work` unless the key has a sandbox; none is started meanwhile.
+    pub(crate) async fn unless_there<F: Future<Output = bool>>(
+        self: &Arc<Self>,
+        key: &SandboxKey,
+        work: impl FnOnce() -> F,
+    ) -> bool {
+        let claim = self.claim(key);
+        let place = claim.slot.sandbox.lock().await;
+        place.is_none() && work().await
+    }
+
     /// Stops all, at once.
     pub(crate) async fn stop_all(self: &Arc<Self>) {
         let claims: Vec<_> = self

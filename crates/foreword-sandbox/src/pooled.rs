@@ -52,14 +52,20 @@ pub(crate) trait Starter: Send + Sync + 'static {
         false
     }
 
-    /// Ends what no pool knows of, but for `known`, and nobody has used for `timeout` at `now`; says how many.
-    async fn stop_idle_unknown(
+    /// What is left of sandboxes that no pool knows of, but for `known`, and that nobody has used for `timeout` at `now`: whose it is, if it
+    /// is a chat's, and its name.
+    async fn idle_unknown(
         &self,
         _known: Vec<SandboxKey>,
         _now: Instant,
         _timeout: Duration,
-    ) -> usize {
-        0
+    ) -> Vec<(Option<SandboxKey>, String)> {
+        Vec::new()
+    }
+
+    /// Ends one of these; says whether it was there.
+    async fn remove_unknown(&self, _name: &str) -> bool {
+        false
     }
 
     /// Deletes what is kept of a chat besides its workspace.
@@ -205,6 +211,14 @@ impl<S: Starter> Pooled<S> {
         error: RunError,
         is_last: bool,
     ) -> Result<Restart, SandboxError> {
+        if let RunError::NotBegun = error
+            && !is_last
+        {
+            // It may live on, out of reach: whoever comes next finds out.
+            let restart = lease.sandbox.why_ended();
+            self.pool.replace_this(&spec.key, &lease.sandbox).await;
+            return Ok(restart);
+        }
         let restart = match error {
             RunError::Failed(error) => return Err(error),
             RunError::Io(error) => return Err(backend_error::<S>(error)),
@@ -212,9 +226,8 @@ impl<S: Starter> Pooled<S> {
             RunError::NoProcessLeft if is_last => {
                 return Err(SandboxError::NoProcessLeft(spec.key.clone()));
             }
-            RunError::NotBegun if is_last => return Err(SandboxError::Stopped(spec.key.clone())),
+            RunError::NotBegun => return Err(SandboxError::Stopped(spec.key.clone())),
             RunError::NoProcessLeft => Restart::NoProcessLeft,
-            RunError::NotBegun => lease.sandbox.why_ended(),
         };
         self.pool.stop_this(&spec.key, &lease.sandbox).await;
         Ok(restart)
@@ -368,7 +381,9 @@ impl<S: Starter> Sandboxes for Pooled<S> {
     }
 
     async fn stop(&self, key: &SandboxKey) -> bool {
-        self.pool.stop(key).await | self.starter.stop_unknown(key).await
+        let stopped = self.pool.stop(key).await;
+        let unknown = || self.starter.stop_unknown(key);
+        stopped | self.pool.unless_there(key, unknown).await
     }
 
     async fn forget(&self, key: &SandboxKey) {
@@ -387,13 +402,19 @@ impl<S: Starter> Sandboxes for Pooled<S> {
     }
 
     async fn stop_idle(&self, now: Instant) -> usize {
-        let stopped = self.pool.stop_idle(now, self.idle_timeout).await;
+        let mut stopped = self.pool.stop_idle(now, self.idle_timeout).await;
         let known = self.pool.keys();
+        let idle = self.starter.idle_unknown(known, now, self.idle_timeout);
+        for (key, name) in idle.await {
+            let remove = || self.starter.remove_unknown(&name);
+            // Somebody may have come back to it.
+            let removed = match key {
+                Some(key) => self.pool.unless_there(&key, remove).await,
+                None => remove().await,
+            };
+            stopped += usize::from(removed);
+        }
         stopped
-            + self
-                .starter
-                .stop_idle_unknown(known, now, self.idle_timeout)
-                .await
     }
 
     async fn prepare(&self) {

@@ -84,16 +84,6 @@ impl Directories {
     }
 }
 
-impl Directories {
-    /// A word for the home directory, another one for another.
-    pub(crate) fn home_word(&self) -> String {
-        match self.0[0] {
-            Some((device, number, made)) => format!("{device}:{number}:{made}"),
-            None => String::new(),
-        }
-    }
-}
-
 #[cfg(unix)]
 fn identity(path: &Path) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;

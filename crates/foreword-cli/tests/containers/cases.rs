@@ -18,23 +18,53 @@ type Case = fn(&Engine);
 
 /// What holds for every engine.
 pub(crate) const ALL: &[(&str, Case)] = &[
-    ("fault_08_two_first_calls_at_once_share_one_container", fault_08),
+    (
+        "fault_08_two_first_calls_at_once_share_one_container",
+        fault_08,
+    ),
     ("fault_19_the_readme_is_fresh_in_every_call", fault_19),
-    ("fault_22_no_port_is_published_and_nothing_more_is_allowed", fault_22),
-    ("what_is_uploaded_is_there_and_what_is_made_can_be_downloaded", files_both_ways),
-    ("two_servers_on_one_engine_do_not_touch_each_others_containers", two_servers),
-    ("a_killed_server_leaves_containers_that_the_next_goes_on_with", killed_server),
-    ("a_stopped_server_leaves_containers_that_the_next_goes_on_with", stopped_server),
+    (
+        "fault_22_no_port_is_published_and_nothing_more_is_allowed",
+        fault_22,
+    ),
+    (
+        "what_is_uploaded_is_there_and_what_is_made_can_be_downloaded",
+        files_both_ways,
+    ),
+    (
+        "two_servers_on_one_engine_do_not_touch_each_others_containers",
+        two_servers,
+    ),
+    (
+        "a_killed_server_leaves_containers_that_the_next_goes_on_with",
+        killed_server,
+    ),
+    (
+        "a_stopped_server_leaves_containers_that_the_next_goes_on_with",
+        stopped_server,
+    ),
     ("a_deleted_chat_leaves_nothing_on_the_engine", deleted_chat),
-    ("an_image_that_cannot_be_had_is_said_with_what_to_do", no_image),
+    (
+        "an_image_that_cannot_be_had_is_said_with_what_to_do",
+        no_image,
+    ),
     ("a_program_that_is_not_foreword_is_said", another_program),
 ];
 
 /// What needs an engine of its own, or files that the engine sees.
 pub(crate) const OF_DOCKER: &[(&str, Case)] = &[
-    ("fault_23_an_engine_that_stops_costs_the_tools_and_not_the_prompts", fault_23),
-    ("fault_23_an_engine_that_hangs_is_told_within_five_seconds", fault_23_hanging),
-    ("a_server_in_a_container_on_the_hosts_socket_finds_its_files", in_a_container),
+    (
+        "fault_23_an_engine_that_stops_costs_the_tools_and_not_the_prompts",
+        fault_23,
+    ),
+    (
+        "fault_23_an_engine_that_hangs_is_told_within_five_seconds",
+        fault_23_hanging,
+    ),
+    (
+        "a_server_in_a_container_on_the_hosts_socket_finds_its_files",
+        in_a_container,
+    ),
 ];
 
 fn chat<'a>(url: &'a str, id: &'a str) -> Chat<'a> {
@@ -63,7 +93,12 @@ fn fault_19(engine: &Engine) {
     let chat = chat(url, "c");
     let prompt = || {
         let client = Client::new().get(running.url("/system-prompt"));
-        client.header("x-chat-id", "c").send().unwrap().text().unwrap()
+        client
+            .header("x-chat-id", "c")
+            .send()
+            .unwrap()
+            .text()
+            .unwrap()
     };
     assert_eq!(chat.bash("cat README.md").trim_end(), prompt().trim_end());
     // Another text, in the same container.
@@ -74,7 +109,12 @@ fn fault_19(engine: &Engine) {
         prompt().contains("Be brave.").then_some(())
     });
     assert_eq!(chat.bash("cat README.md").trim_end(), prompt().trim_end());
-    for spoil in ["rm README.md", "echo other > README.md", "rm README.md; mkdir README.md", "chmod 000 README.md"] {
+    for spoil in [
+        "rm README.md",
+        "echo other > README.md",
+        "rm README.md; mkdir README.md",
+        "chmod 000 README.md",
+    ] {
         chat.bash(spoil);
         assert_eq!(
             chat.bash("cat README.md").trim_end(),
@@ -94,10 +134,11 @@ fn fault_22(engine: &Engine) {
     let found = engine.inspect(&containers[0]);
     let host = &found["HostConfig"];
     assert_eq!(host["NetworkMode"], "none");
-    let none = |value: &Value| {
-        value.is_null() || *value == json!({}) || *value == json!([])
-    };
-    assert!(none(&host["PortBindings"]) && none(&found["NetworkSettings"]["Ports"]), "{found}");
+    let none = |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
+    assert!(
+        none(&host["PortBindings"]) && none(&found["NetworkSettings"]["Ports"]),
+        "{found}"
+    );
     assert_eq!(host["Privileged"], false);
     assert_eq!(host["ReadonlyRootfs"], true);
     assert_eq!(host["Memory"], 2_i64 << 30);
@@ -105,7 +146,10 @@ fn fault_22(engine: &Engine) {
     assert!(host["PidsLimit"].as_i64().unwrap() < 600);
     assert_ne!(host["PidMode"], "host");
     let status = chat(url, "c").bash("grep -E 'Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status | awk '{ print $2 }' | tr '\\n' ' '");
-    assert_eq!(status.trim(), "0000000000000000 0000000000000000 0000000000000000 0000000000000000 1");
+    assert_eq!(
+        status.trim(),
+        "0000000000000000 0000000000000000 0000000000000000 0000000000000000 1"
+    );
 }
 
 fn files_both_ways(engine: &Engine) {
@@ -127,13 +171,21 @@ fn files_both_ways(engine: &Engine) {
     assert!(deleted.send().unwrap().status().is_success());
     assert_eq!(chat.bash("ls /mnt/user-data/uploads"), "sub");
 
-    chat.bash("cd /mnt/user-data/outputs; mkdir d; echo one > d/made.txt; echo two > 'with space.txt'");
-    assert_eq!(get(&running.url("/files/c/d/made.txt")), (200, "one\n".to_owned()));
+    chat.bash(
+        "cd /mnt/user-data/outputs; mkdir d; echo one > d/made.txt; echo two > 'with space.txt'",
+    );
+    assert_eq!(
+        get(&running.url("/files/c/d/made.txt")),
+        (200, "one\n".to_owned())
+    );
     chat.bash("cd /mnt/user-data/outputs; echo more >> d/made.txt; rm 'with space.txt'; ln -s /etc/shadow d/link");
     assert_eq!(get(&running.url("/files/c/d/made.txt")).1, "one\nmore\n");
     assert_eq!(get(&running.url("/files/c/with%20space.txt")).0, 404);
     assert_ne!(get(&running.url("/files/c/d/link")).0, 200);
-    let written = chat.call("create_file", json!({ "path": "/mnt/user-data/outputs/tool.txt", "file_text": "by a tool\n" }));
+    let written = chat.call(
+        "create_file",
+        json!({ "path": "/mnt/user-data/outputs/tool.txt", "file_text": "by a tool\n" }),
+    );
     assert!(!written.is_error, "{written}");
     assert_eq!(get(&running.url("/files/c/tool.txt")).1, "by a tool\n");
     // What the background makes is there soon.
@@ -166,10 +218,19 @@ fn two_servers(engine: &Engine) {
     one.start();
     chat(&one.url("/mcp"), "same").bash("true");
     assert_eq!(engine.containers(&other.place), before);
-    assert_eq!(chat(&urls.1, "same").bash("cat mine; pgrep -c sleep"), "other\n1");
+    assert_eq!(
+        chat(&urls.1, "same").bash("cat mine; pgrep -c sleep"),
+        "other\n1"
+    );
     // A second server with the same data directory has containers of its own, too.
     let second = other.place.serve(&["--listen", "127.0.0.1:0"]);
-    assert_eq!(chat(&second.url("/mcp"), "same").bash("cat mine 2> /dev/null; pgrep -c sleep; true").lines().last(), Some("0"));
+    assert_eq!(
+        chat(&second.url("/mcp"), "same")
+            .bash("cat mine 2> /dev/null; pgrep -c sleep; true")
+            .lines()
+            .last(),
+        Some("0")
+    );
     assert_eq!(chat(&urls.1, "same").bash("pgrep -c sleep"), "1");
     let word = other.place.read("data/docker/instance-2");
     let filter = format!("label=foreword.instance={word}");
@@ -222,7 +283,10 @@ fn deleted_chat(engine: &Engine) {
     assert!(deleted.send().unwrap().status().is_success());
     assert_eq!(engine.containers(&running.place), Vec::<String>::new());
     assert_eq!(engine.volumes(&running.place), Vec::<String>::new());
-    assert_eq!(chat(url, "c").bash("ls | grep -v README.md; true"), "[no output]\n[exit code 0]");
+    assert_eq!(
+        chat(url, "c").bash("ls | grep -v README.md; true"),
+        "[no output]\n[exit code 0]"
+    );
 }
 
 fn no_image(engine: &Engine) {
@@ -231,7 +295,11 @@ fn no_image(engine: &Engine) {
     let running = Running::new(&other);
     let said = chat(&running.url("/mcp"), "c").bash("true");
     assert!(said.starts_with("[isError] "), "{said}");
-    assert!(said.contains("no image `localhost:1/no/such:image`") && said.contains("sandbox.docker.image"), "{said}");
+    assert!(
+        said.contains("no image `localhost:1/no/such:image`")
+            && said.contains("sandbox.docker.image"),
+        "{said}"
+    );
     // Prompts go on.
     assert_eq!(get(&running.url("/system-prompt")).0, 200);
 }
@@ -252,12 +320,19 @@ fn assert_degraded(running: &Running<'_>) {
     let started = Instant::now();
     let said = chat(&running.url("/mcp"), "c").bash("echo alive");
     let took = started.elapsed();
-    assert!(said.starts_with("[isError] ") && said.contains("container engine"), "{said}");
+    assert!(
+        said.starts_with("[isError] ") && said.contains("container engine"),
+        "{said}"
+    );
     assert!(took < Duration::from_secs(5), "{took:?}: {said}");
     assert_eq!(get(&running.url("/system-prompt")).0, 200);
     let (status, text) = get(&running.url("/readyz"));
     let ready: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((status, &ready["status"]), (200, &json!("degraded")), "{text}");
+    assert_eq!(
+        (status, &ready["status"]),
+        (200, &json!("degraded")),
+        "{text}"
+    );
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
         "params": { "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } },
@@ -286,12 +361,19 @@ fn fault_23(engine: &Engine) {
     let mut own = OwnEngine::new(engine);
     let engine = own.engine.clone();
     let mut running = Running::new(&engine);
-    assert_eq!(chat(&running.url("/mcp"), "c").bash("echo kept > file; cat file"), "kept");
+    assert_eq!(
+        chat(&running.url("/mcp"), "c").bash("echo kept > file; cat file"),
+        "kept"
+    );
     // In the middle of a command.
     let url = running.url("/mcp");
     let at_work = thread::spawn(move || chat(&url, "c").bash("touch begun; sleep 600"));
     eventually("it is at work", PATIENCE, || {
-        running.place.path("data/workspaces/c/home/begun").exists().then_some(())
+        running
+            .place
+            .path("data/workspaces/c/home/begun")
+            .exists()
+            .then_some(())
     });
     own.stop();
     let said = at_work.join().unwrap();
@@ -315,7 +397,10 @@ fn fault_23_hanging(engine: &Engine) {
     let own = OwnEngine::new(engine);
     let engine = own.engine.clone();
     let running = Running::new(&engine);
-    assert_eq!(chat(&running.url("/mcp"), "c").bash("echo kept > file; cat file"), "kept");
+    assert_eq!(
+        chat(&running.url("/mcp"), "c").bash("echo kept > file; cat file"),
+        "kept"
+    );
     own.signal(rustix::process::Signal::STOP);
     assert_degraded(&running);
     own.signal(rustix::process::Signal::CONT);
@@ -342,20 +427,37 @@ fn in_a_container(engine: &Engine) {
             format!("--env=DOCKER_IMAGE={}", own.engine.image),
         ];
         if names_the_directory {
-            words.push(format!("--env=FOREWORD_SANDBOX__DOCKER__HOST_DATA_DIR={data}"));
+            words.push(format!(
+                "--env=FOREWORD_SANDBOX__DOCKER__HOST_DATA_DIR={data}"
+            ));
         }
-        words.extend([own.engine.image.clone(), "foreword".to_owned(), "--data=/data".to_owned(), "--listen=127.0.0.1:0".to_owned()]);
+        words.extend([
+            own.engine.image.clone(),
+            "foreword".to_owned(),
+            "--data=/data".to_owned(),
+            "--listen=127.0.0.1:0".to_owned(),
+        ]);
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         let container = own.engine.docker(&words).trim().to_owned();
         let address = eventually("it listens", PATIENCE, || {
             let log = own.engine.docker(&["logs", &container]);
-            let line = log.lines().find(|line| line.contains("http://127.0.0.1:"))?.to_owned();
+            let line = log
+                .lines()
+                .find(|line| line.contains("http://127.0.0.1:"))?
+                .to_owned();
             let (_, rest) = line.split_once("http://")?;
             Some(rest.split_whitespace().next()?.to_owned())
         });
         let url = format!("http://{address}/mcp");
-        assert_eq!(chat(&url, "c").bash("echo made > /mnt/user-data/outputs/made.txt; echo kept > kept; cat kept"), "kept");
-        assert_eq!(get(&format!("http://{address}/files/c/made.txt")).1, "made\n");
+        assert_eq!(
+            chat(&url, "c")
+                .bash("echo made > /mnt/user-data/outputs/made.txt; echo kept > kept; cat kept"),
+            "kept"
+        );
+        assert_eq!(
+            get(&format!("http://{address}/files/c/made.txt")).1,
+            "made\n"
+        );
         // With the name of the directory containers see it; without, they have volumes.
         assert_eq!(
             place.path("data/workspaces/c/home/kept").exists(),

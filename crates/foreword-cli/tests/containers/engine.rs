@@ -80,8 +80,10 @@ impl Engine {
 
     /// The volumes of a place's server.
     pub(crate) fn volumes(&self, place: &Place) -> Vec<String> {
-        let word = place.read("data/docker/instance-1");
-        let filter = format!("label=foreword.instance={word}");
+        let Ok(word) = fs::read_to_string(place.path("data/docker/word")) else {
+            return Vec::new();
+        };
+        let filter = format!("label=foreword.data={word}");
         let listed = self.docker(&["volume", "ls", "-q", "--filter", &filter]);
         listed.lines().map(str::to_owned).collect()
     }
@@ -91,11 +93,16 @@ impl Engine {
         all[0].clone()
     }
 
-    /// Removes what a place's server left: containers outlive it.
+    /// Removes what a place's servers left: containers outlive them.
     pub(crate) fn clear(&self, place: &Place) {
-        for container in self.containers(place) {
-            self.docker(&["rm", "-f", &container]);
-        }
+        let label = format!(
+            "label=foreword.instance={}",
+            place.read("data/docker/instance-1")
+        );
+        let list = "docker -H \"$0\" ps -aq --filter \"$1\" | xargs -r docker -H \"$0\" rm -f";
+        let _ = Command::new("bash")
+            .args(["-c", list, &self.host, &label])
+            .output();
         for volume in self.volumes(place) {
             self.docker(&["volume", "rm", "-f", &volume]);
         }
@@ -140,7 +147,7 @@ impl<'a> Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.server = None;
-        if self.place.path("data/docker/instance-1").exists() && !std::thread::panicking() {
+        if self.place.path("data/docker/instance-1").exists() {
             self.engine.clear(&self.place);
         }
     }

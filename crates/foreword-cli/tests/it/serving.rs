@@ -145,9 +145,12 @@ fn a_container_engine_that_is_away_is_a_warning_and_costs_the_tools_only() {
     assert!(said.starts_with("[isError] "), "{said}");
     assert!(said.contains("sandbox.docker.host"), "{said}");
     assert_eq!(get(&server.url("/system-prompt")).0, 200);
-    let ran = Place::new()
-        .with("DOCKER_HOST", "ssh://elsewhere")
-        .run(&["--listen", "127.0.0.1:0", "--sandbox", "docker"]);
+    let ran = Place::new().with("DOCKER_HOST", "ssh://elsewhere").run(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--sandbox",
+        "docker",
+    ]);
     assert_eq!(ran.code, Some(2), "{ran}");
     assert!(ran.stderr.contains("sandbox.docker.host"), "{ran}");
     let mut server = Place::new().serve(&["--sandbox", "none"]);

@@ -607,7 +607,10 @@ fn sandbox_backend(_servers: &mut Servers) -> (String, String) {
         let sandbox = findings.iter().find(|finding| finding["what"] == "sandbox");
         sandbox.unwrap()["state"].as_str().unwrap().to_owned()
     };
-    (state(""), state("sandbox.backend = \"docker\"\nsandbox.docker.host = \"unix:///nowhere\"\n"))
+    (
+        state(""),
+        state("sandbox.backend = \"docker\"\nsandbox.docker.host = \"unix:///nowhere\"\n"),
+    )
 }
 
 fn require_owner(servers: &mut Servers) -> (String, String) {
@@ -738,7 +741,10 @@ fn engine_with(settings: &str) -> String {
 
 fn docker_host(_servers: &mut Servers) -> (String, String) {
     let by_default = Place::new().run(&["config", "--json"]).json();
-    assert_eq!(by_default["settings"]["sandbox.docker.host"]["value"], serde_json::Value::Null);
+    assert_eq!(
+        by_default["settings"]["sandbox.docker.host"]["value"],
+        serde_json::Value::Null
+    );
     let said = engine_with("sandbox.docker.host = \"unix:///nowhere\"\n");
     let otherwise = if said.contains("unix:///nowhere") {
         "unix:///nowhere"
@@ -746,13 +752,18 @@ fn docker_host(_servers: &mut Servers) -> (String, String) {
         "elsewhere"
     };
     // An engine may run on this machine.
-    ("unix:///var/run/docker.sock".to_owned(), otherwise.to_owned())
+    (
+        "unix:///var/run/docker.sock".to_owned(),
+        otherwise.to_owned(),
+    )
 }
 
 fn docker_cert_path(_servers: &mut Servers) -> (String, String) {
     let of = |more: &str| {
-        let said = engine_with(&format!("sandbox.docker.host = \"tcp://127.0.0.1:1\"\n{more}"));
-        if said.contains("No such file") {
+        let said = engine_with(&format!(
+            "sandbox.docker.host = \"tcp://127.0.0.1:1\"\n{more}"
+        ));
+        if said.contains("/nowhere") {
             "no certificate"
         } else {
             "no answer"

@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    fs::File,
     io,
     os::fd::{AsFd, OwnedFd},
     path::PathBuf,
@@ -16,7 +17,7 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{
         RecvFlags, SendFlags,
@@ -37,9 +38,9 @@ use super::{
     bridge,
     frames::{
         Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
-        PIECES_UNDER_WAY, Place, Terms, frame, value_frame,
-},
-    places,
+        PIECES_UNDER_WAY, Place, Terms, VERSION, frame, value_frame,
+    },
+    places::Root,
 };
 use crate::{
     command::Command,
@@ -63,6 +64,11 @@ use crate::{
 const THREADS: usize = 3;
 /// How long init may take to get ready.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a server may take nothing before it counts as gone. Until then everything in the sandbox waits for it.
+const READER_PATIENCE: Timespec = Timespec {
+    tv_sec: 20,
+    tv_nsec: 0,
+};
 /// How long requests get to say that the sandbox ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -141,13 +147,12 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
         sandbox: Arc::new(sandbox),
         output,
         requests: Mutex::default(),
-        taking: tokio::sync::Mutex::default(),
     });
     if !agent.sandbox.usage.is_idle() {
         let watched = Arc::downgrade(&agent.sandbox);
         tokio::spawn(guard::watch(watched, terms.guard_period));
     }
-    agent.output.write(&frame(Kind::Hello, 0, &[]));
+    agent.output.write(&frame(Kind::Hello, 0, &VERSION));
     loop {
         tokio::select! {
             received = input.next() => match received {
@@ -222,7 +227,6 @@ struct Agent {
     sandbox: Arc<Sandbox>,
     output: Output,
     requests: Mutex<HashMap<u32, Request>>,
-    taking: tokio::sync::Mutex<()>,
 }
 
 /// A request that is being worked on.
@@ -236,12 +240,14 @@ impl Agent {
     fn handle(self: &Arc<Self>, received: Frame) {
         let Frame { kind, id, payload } = received;
         match kind {
-            Kind::Hello => self.output.write(&frame(Kind::Hello, 0, &[])),
+            Kind::Hello => self.output.write(&frame(Kind::Hello, 0, &VERSION)),
             Kind::Ask => self.begin(id, &payload),
             Kind::Content => {
                 let requests = self.requests();
                 // There is room, since the server waits for our word.
-                if let Some(content) = requests.get(&id).and_then(|request| request.content.as_ref())
+                if let Some(content) = requests
+                    .get(&id)
+                    .and_then(|request| request.content.as_ref())
                     && content.try_send(payload).is_err()
                     && let Some(request) = requests.get(&id)
                 {
@@ -265,7 +271,7 @@ impl Agent {
     }
 
     fn begin(self: &Arc<Self>, id: u32, payload: &[u8]) {
-        // It is of another version, which is said by doing nothing.
+        // Versions are compared before, so this is no request of ours.
         let Ok(ask) = serde_json::from_slice::<Ask>(payload) else {
             return;
         };
@@ -335,8 +341,7 @@ impl Agent {
                 }
             }
             Ask::Survey(place) => {
-                let survey = tokio::task::spawn_blocking(move || places::survey(place.path()));
-                match survey.await.map_err(io::Error::other).flatten() {
+                match blocking(move || Root::open(place.path())?.survey()).await {
                     Ok(survey) => Answer::Survey(survey),
                     Err(error) => failed(&error),
                 }
@@ -346,11 +351,14 @@ impl Agent {
                 gone,
                 directories,
             } => {
-                let arranged = places::delete(place.path(), &gone).and_then(|()| {
-                    let mut directories = directories.iter();
-                    directories.try_for_each(|path| places::make_directory(place.path(), path))
+                let arranged = blocking(move || {
+                    let root = Root::open(place.path())?;
+                    root.delete(&gone)?;
+                    directories
+                        .iter()
+                        .try_for_each(|path| root.make_directory(path))
                 });
-                match arranged {
+                match arranged.await {
                     Ok(()) => Answer::Arranged,
                     Err(error) => failed(&error),
                 }
@@ -372,15 +380,18 @@ impl Agent {
                 path,
                 offset,
                 limit,
-            } => match places::fetch(place.path(), &path, offset, limit) {
-                Ok((bytes, length)) => {
-                    for piece in bytes.chunks(PIECE_BYTES) {
-                        self.output.write(&frame(Kind::Output, id, piece));
+            } => {
+                match blocking(move || Root::open(place.path())?.fetch(&path, offset, limit)).await
+                {
+                    Ok((bytes, length)) => {
+                        for piece in bytes.chunks(PIECE_BYTES) {
+                            self.output.write(&frame(Kind::Output, id, piece));
+                        }
+                        Answer::Fetched(length)
                     }
-                    Answer::Fetched(length)
+                    Err(error) => failed(&error),
                 }
-                Err(error) => failed(&error),
-            },
+            }
             Ask::OverQuota => Answer::OverQuota(self.sandbox.usage.over_quota_now().await),
             Ask::Background => Answer::Background(self.sandbox.has_background() == Some(true)),
         }
@@ -396,9 +407,7 @@ impl Agent {
         modified: i64,
         mut pieces: mpsc::Receiver<Bytes>,
     ) -> io::Result<()> {
-        // One at a time: unfinished ones have one name.
-        let _turn = self.taking.lock().await;
-        let mut file = places::Incoming::new(place.path(), path, modified)?;
+        let mut file = Root::open(place.path())?.create(path)?;
         let mut left = bytes;
         while left > 0 {
             let piece = pieces.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -406,7 +415,7 @@ impl Agent {
             left = left.saturating_sub(piece.len() as u64);
             file.write(&piece)?;
         }
-        file.finish()
+        file.finish(modified)
     }
 
     /// Lets requests say that the sandbox ended, and says why.
@@ -425,6 +434,14 @@ impl Agent {
     fn requests(&self) -> MutexGuard<'_, HashMap<u32, Request>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
 }
 
 fn failed(error: &io::Error) -> Answer {
@@ -490,7 +507,9 @@ struct Output(Mutex<OwnedFd>);
 
 impl Output {
     fn new(stream: &impl AsFd) -> io::Result<Self> {
-        Ok(Self(Mutex::new(stream.as_fd().try_clone_to_owned()?)))
+        let stream = stream.as_fd().try_clone_to_owned()?;
+        rustix::io::ioctl_fionbio(&stream, true)?;
+        Ok(Self(Mutex::new(stream)))
     }
 
     /// From now on it goes there.
@@ -500,14 +519,20 @@ impl Output {
     }
 
     fn write(&self, mut bytes: &[u8]) {
-        let stream = self.stream();
+        let mut stream = self.stream();
         while !bytes.is_empty() {
             match rustix::io::write(&*stream, bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     let mut room = [PollFd::new(&*stream, PollFlags::OUT)];
-                    let _ = poll(&mut room, None);
+                    if !matches!(poll(&mut room, Some(&READER_PATIENCE)), Ok(0)) {
+                        continue;
+                    }
+                    // Whoever does not read so long is not there, and time limits have to be kept.
+                    if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
+                        *stream = nowhere.into();
+                    }
                 }
                 // If nobody reads, nobody is to be told.
                 Err(_) => return,

@@ -4,22 +4,25 @@
 //! after it what is new for the user. The home directory stays where the container is. Names that are no text, links and special files
 //! are not carried.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs, io,
-    path::{Component, Path, PathBuf},
-    time::{Duration, UNIX_EPOCH},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// The most files of one place that are carried; it is also how long a survey may be.
+/// The most files and directories of one place that are carried.
 pub(super) const MOST_FILES: usize = 20_000;
+/// How long their paths may be together, in bytes.
+pub(super) const MOST_PATH_BYTES: usize = 4 << 20;
 /// How deep directories may be.
 pub(super) const MOST_DEPTH: usize = 64;
 
-/// What is in a place: the path of each file and directory, with `/` in between.
-pub(super) type Survey = BTreeMap<String, Found>;
+/// What is in a place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Survey {
+    /// The path of each file and directory, with `/` in between.
+    pub(super) files: BTreeMap<String, Found>,
+    /// There is more than is carried, so nobody knows what is gone.
+    pub(super) is_cut: bool,
+}
 
 /// A file or a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,17 +57,23 @@ impl Changes {
     pub(super) fn between(here: &Survey, there: &Survey) -> Self {
         let mut changes = Self::default();
         let stays = |path: &String, found: &Found| {
-            here.get(path)
+            here.files
+                .get(path)
                 .is_some_and(|other| other.is_directory == found.is_directory)
         };
-        changes.gone = there
-            .iter()
-            .rev()
-            .filter(|(path, found)| !stays(path, found))
-            .map(|(path, _)| path.clone())
-            .collect();
-        for (path, found) in here {
-            if there.get(path).is_some_and(|other| other.is_like(found)) {
+        if !(here.is_cut || there.is_cut) {
+            let gone = there.files.iter().rev();
+            changes.gone = gone
+                .filter(|(path, found)| !stays(path, found))
+                .map(|(path, _)| path.clone())
+                .collect();
+        }
+        for (path, found) in &here.files {
+            if there
+                .files
+                .get(path)
+                .is_some_and(|other| other.is_like(found))
+            {
                 continue;
             }
             if found.is_directory {
@@ -75,68 +84,6 @@ impl Changes {
         }
         changes
     }
-}
-
-/// Surveys a directory of this host. Only the server writes to it.
-pub(super) fn survey(root: &Path) -> io::Result<Survey> {
-    let mut found = Survey::new();
-    let mut waiting = vec![(root.to_owned(), String::new(), 0)];
-    while let Some((directory, prefix, depth)) = waiting.pop() {
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
-            else {
-                continue;
-            };
-            let kind = metadata.file_type();
-            if !(kind.is_dir() || kind.is_file()) || found.len() >= MOST_FILES {
-                continue;
-            }
-            let path = format!("{prefix}{name}");
-            let modified = metadata.modified()?.duration_since(UNIX_EPOCH);
-            let modified = modified.unwrap_or(Duration::ZERO).as_nanos();
-            let modified = i64::try_from(modified).unwrap_or(i64::MAX);
-            if kind.is_dir() && depth < MOST_DEPTH {
-                waiting.push((entry.path(), format!("{path}/"), depth + 1));
-            }
-            found.insert(
-                path,
-                Found {
-                    is_directory: kind.is_dir(),
-                    size: if kind.is_dir() { 0 } else { metadata.len() },
-                    modified,
-                    changed: 0,
-                },
-            );
-        }
-    }
-    Ok(found)
-}
-
-/// A path below `root`, if it is one that stays there.
-pub(super) fn below(root: &Path, path: &str) -> Option<PathBuf> {
-    let relative = Path::new(path);
-    let stays = !path.is_empty()
-        && relative
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
-    stays.then(|| root.join(relative))
-}
-
-/// Deletes what is gone from a directory of this host.
-pub(super) fn delete(root: &Path, gone: &[String]) -> io::Result<()> {
-    for path in gone.iter().filter_map(|path| below(root, path)) {
-        let deleted = match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
-            Err(error) => Err(error),
-        };
-        match deleted {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// The directories above `paths`, each once, the upper ones first.
@@ -171,10 +118,13 @@ mod tests {
     }
 
     fn place(found: &[(&str, Found)]) -> Survey {
-        found
+        let files = found
             .iter()
-            .map(|(path, found)| ((*path).to_owned(), *found))
-            .collect()
+            .map(|(path, found)| ((*path).to_owned(), *found));
+        Survey {
+            files: files.collect(),
+            is_cut: false,
+        }
     }
 
     #[test]
@@ -217,28 +167,13 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
-        let root = Path::new("/outputs");
-        for bad in ["", "..", "a/../../b", "/etc/passwd", "./a"] {
-            assert_eq!(below(root, bad), None, "{bad}");
-        }
-        assert_eq!(below(root, "a/b"), Some("/outputs/a/b".into()));
-    }
-
-    #[test]
-    fn a_survey_sees_files_and_directories_and_no_links() {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("d")).unwrap();
-        fs::write(place.path().join("d/f"), "12345").unwrap();
-        #[cfg(unix)]
-        std::os::unix::fs::symlink("/etc", place.path().join("link")).unwrap();
-        let found = survey(place.path()).unwrap();
-        let seen: Vec<_> = found
-            .iter()
-            .map(|(path, found)| (path.as_str(), found.is_directory, found.size))
-            .collect();
-        assert_eq!(seen, [("d", true, 0), ("d/f", false, 5)]);
-        assert!(found["d/f"].modified > 1_600_000_000_000_000_000);
+    fn where_not_all_is_known_nothing_is_deleted() {
+        let there = place(&[("gone", file(1, 1))]);
+        let here = Survey {
+            is_cut: true,
+            ..Survey::default()
+        };
+        assert_eq!(Changes::between(&here, &there), Changes::default());
     }
 
     #[test]

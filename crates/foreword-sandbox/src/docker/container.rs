@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     carrier::Carrier,
     engine::Engine,
-    frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, PIECES_UNDER_WAY, frame},
+    frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, frame},
     link::{Event, Exchange, Link},
 };
 use crate::{
@@ -39,6 +39,8 @@ use crate::{
 const ACCEPT_PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a container may be silent on a loaded machine, before another takes its place.
 const SILENCE_PATIENCE: Duration = Duration::from_secs(45);
+/// How long nothing may come of work that takes no time of its own, and how much longer than its limit a command may take.
+const WORK_PATIENCE: Duration = Duration::from_secs(90);
 /// How long small questions may take.
 const ASK_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -125,7 +127,7 @@ impl Worker for Container {
             environment: self.environment_of(command),
             limit,
         };
-        let mut request = Request::send(&self, &ask).await?;
+        let mut request = Request::send(&self, &ask, limit + WORK_PATIENCE).await?;
         loop {
             match request.next().await {
                 Ok(Event::Output(bytes)) => output.chunk(&bytes),
@@ -134,7 +136,7 @@ impl Worker for Container {
                     return Ok(end);
                 }
                 Ok(Event::Done(answer)) => return Err(error_of(answer)),
-                Ok(Event::Accepted | Event::Taken) => {}
+                Ok(Event::Accepted) => {}
                 Err(Lost::MemoryLimit) => {
                     return Ok(CommandEnd {
                         ending: Ending::MemoryLimit,
@@ -196,6 +198,19 @@ impl Container {
         own.chain(&command.environment).cloned().collect()
     }
 
+    /// Lets go of a container that does not answer, though its engine does.
+    fn give_up(&self) -> RunError {
+        self.link.cut();
+        RunError::Failed(
+            Unavailable {
+                reason: "the container of this chat does not answer".to_owned(),
+                cure: "try again; if it was paused or stopped by hand, start it or remove it"
+                    .to_owned(),
+            }
+            .into(),
+        )
+    }
+
     /// Does work on files, without carrying any.
     pub(super) async fn do_work(
         &self,
@@ -216,11 +231,11 @@ impl Container {
     }
 
     /// Carries out what the last call left for the user. The call itself went well, so its answer stands.
-    pub(super) async fn bring_out(&self) {
+    async fn bring_out(&self) {
         if let Some(carrier) = &self.carrier
-            && let Err(error) = carrier.bring_out(self).await
+            && let Err(error) = carrier.bring_out_after_call(self).await
         {
-            tracing::warn!(container = self.id, ?error, "Outputs cannot be carried out of a container");
+            self.note_not_carried(&error);
         }
     }
 
@@ -247,27 +262,39 @@ impl Container {
         content: Option<&mut Content>,
         most: u64,
     ) -> Result<(Answer, Bytes), RunError> {
-        let mut request = Request::send(self, ask).await?;
+        let mut request = Request::send(self, ask, WORK_PATIENCE).await?;
         let mut content = match content {
             Some(content) => Some(content.reader().await?),
             None => None,
         };
         let mut received = BytesMut::new();
-        let mut room = PIECES_UNDER_WAY;
         loop {
-            while let Some(reader) = content.as_mut().filter(|_| room > 0) {
-                let piece = next_piece(reader).await?;
-                if piece.is_empty() {
-                    content = None;
-                    break;
+            let event = match &mut content {
+                None => request.next().await?,
+                Some(reader) => {
+                    // Whatever comes while there is no room: an answer that needs no more content.
+                    let room = request.exchange.room.clone();
+                    tokio::select! {
+                        biased;
+                        event = request.next() => event?,
+                        permit = room.acquire_owned() => {
+                            if let Ok(permit) = permit {
+                                permit.forget();
+                            }
+                            let piece = next_piece(reader).await?;
+                            if piece.is_empty() {
+                                content = None;
+                            } else {
+                                let piece = frame(Kind::Content, request.exchange.id, &piece);
+                                self.link.send(piece).await.map_err(RunError::not_sent)?;
+                            }
+                            continue;
+                        }
+                    }
                 }
-                let piece = frame(Kind::Content, request.exchange.id, &piece);
-                self.link.send(piece).await.map_err(RunError::not_sent)?;
-                room -= 1;
-            }
-            match request.next().await? {
+            };
+            match event {
                 Event::Accepted => {}
-                Event::Taken => room += 1,
                 // Its lengths are not believed beyond what was asked for.
                 Event::Output(bytes) if (received.len() + bytes.len()) as u64 <= most => {
                     received.extend_from_slice(&bytes);
@@ -276,6 +303,15 @@ impl Container {
                 Event::Done(answer) => return Ok((answer, received.freeze())),
             }
         }
+    }
+
+    /// Says in the log that outputs are not carried out; the next call tries again.
+    pub(super) fn note_not_carried(&self, error: &RunError) {
+        tracing::warn!(
+            container = self.id,
+            ?error,
+            "Outputs cannot be carried out of a container"
+        );
     }
 
     /// A small question, to which there may be no answer.
@@ -293,11 +329,12 @@ impl Container {
     }
 }
 
-/// A request that knows what it means when the connection is lost.
+/// A request that knows what it means when the connection is lost, and does not wait for ever.
 struct Request<'container> {
     container: &'container Container,
     exchange: Exchange<'container>,
-    sent: Instant,
+    /// How long nothing may come.
+    patience: Duration,
     is_accepted: bool,
 }
 
@@ -318,52 +355,60 @@ impl From<Lost> for RunError {
 }
 
 impl<'container> Request<'container> {
-    async fn send(container: &'container Container, ask: &Ask) -> Result<Self, RunError> {
+    async fn send(
+        container: &'container Container,
+        ask: &Ask,
+        patience: Duration,
+    ) -> Result<Self, RunError> {
         let sent = timeout(ACCEPT_PATIENCE, container.link.ask(ask)).await;
         let exchange = match sent {
             Ok(exchange) => exchange.map_err(RunError::not_sent)?,
             // The stream is full: the engine does not take anything.
             Err(_) => {
-                container.engine.client().await.map_err(SandboxError::from)?;
-                container.link.ask(ask).await.map_err(RunError::not_sent)?
+                container
+                    .engine
+                    .client()
+                    .await
+                    .map_err(SandboxError::from)?;
+                let sent = timeout(SILENCE_PATIENCE, container.link.ask(ask)).await;
+                match sent {
+                    Ok(exchange) => exchange.map_err(RunError::not_sent)?,
+                    Err(_) => return Err(container.give_up()),
+                }
             }
         };
         Ok(Self {
             container,
             exchange,
-            sent: Instant::now(),
+            patience,
             is_accepted: false,
         })
     }
 
     async fn next(&mut self) -> Result<Event, Lost> {
+        let asked = Instant::now();
         loop {
-            let event = if self.is_accepted {
-                self.exchange.next().await
+            let patience = if self.is_accepted {
+                self.patience
             } else {
-                match timeout(ACCEPT_PATIENCE, self.exchange.next()).await {
-                    Ok(event) => event,
-                    Err(_) => {
-                        let engine = &self.container.engine;
-                        let asked = engine.client().await;
-                        if asked.is_ok() && self.sent.elapsed() < SILENCE_PATIENCE {
-                            continue;
-                        }
-                        self.container.link.cut();
-                        return Err(Lost::Other(match asked {
-                            Err(unavailable) => RunError::Failed(unavailable.into()),
-                            Ok(_) => RunError::NotBegun,
-                        }));
-                    }
-                }
+                ACCEPT_PATIENCE
             };
-            return match event {
-                Some(event) => {
+            match timeout(patience, self.exchange.next()).await {
+                Ok(Some(event)) => {
                     self.is_accepted = true;
-                    Ok(event)
+                    return Ok(event);
                 }
-                None => Err(self.explain_loss().await),
-            };
+                Ok(None) => return Err(self.explain_loss().await),
+                Err(_) => {}
+            }
+            let engine = self.container.engine.client().await;
+            if let Err(unavailable) = engine {
+                self.container.link.cut();
+                return Err(Lost::Other(RunError::Failed(unavailable.into())));
+            }
+            if self.is_accepted || asked.elapsed() > SILENCE_PATIENCE {
+                return Err(Lost::Other(self.container.give_up()));
+            }
         }
     }
 
@@ -372,25 +417,21 @@ impl<'container> Request<'container> {
         if self.container.is_stopped.load(Ordering::SeqCst) {
             return Lost::Other(RunError::Ended);
         }
-        match engine.inspect(id).await {
-            Err(error) => Lost::Other(RunError::Failed(error)),
-            Ok(found) => {
-                let state = found.and_then(|found| found.state);
-                if state.is_some_and(|state| state.oom_killed == Some(true)) {
-                    Lost::MemoryLimit
-                } else if self.is_accepted {
-                    Lost::Other(RunError::Ended)
-                } else {
-                    Lost::Other(RunError::NotBegun)
-                }
-            }
+        let state = match engine.inspect(id).await {
+            Err(error) => return Lost::Other(RunError::Failed(error)),
+            Ok(found) => found.and_then(|found| found.state).unwrap_or_default(),
+        };
+        // The engine notes any process that the limit ended, also long ago; this is how the first one ends by it.
+        let was_killed = state.oom_killed == Some(true) && state.exit_code == Some(137);
+        if self.is_accepted && was_killed {
+            Lost::MemoryLimit
+        } else if self.is_accepted || state.running == Some(true) {
+            // It may have begun.
+            Lost::Other(RunError::Ended)
+        } else {
+            Lost::Other(RunError::NotBegun)
         }
     }
-}
-
-/// Whether nothing in the sandbox may write there, which in a volume is a matter of permissions.
-fn is_read_only(path: &Path) -> bool {
-    path.starts_with(UPLOADS) || path.starts_with(SKILLS)
 }
 
 async fn next_piece(reader: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<Bytes> {
@@ -398,6 +439,11 @@ async fn next_piece(reader: &mut (dyn AsyncRead + Send + Unpin)) -> io::Result<B
     let count = reader.read(&mut piece).await?;
     piece.truncate(count);
     Ok(piece.into())
+}
+
+/// Whether nothing in the sandbox may write there, which in a volume is a matter of permissions.
+fn is_read_only(path: &Path) -> bool {
+    path.starts_with(UPLOADS) || path.starts_with(SKILLS)
 }
 
 pub(super) fn error_of(answer: Answer) -> RunError {

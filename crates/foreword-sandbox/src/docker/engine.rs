@@ -14,11 +14,14 @@ use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
     exec::StartExecResults,
+    models::{
+        ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ExecConfig,
+        VolumeCreateRequest,
+    },
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
         ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
     },
-    models::{ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ExecConfig, VolumeCreateRequest},
 };
 use futures::TryStreamExt;
 use tokio::time::{Instant, timeout};
@@ -30,6 +33,8 @@ use crate::{error::SandboxError, state::Unavailable};
 pub(super) const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
 /// How long the engine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long an engine that did not answer is not asked again.
+const FAILURE_HOLDS: Duration = Duration::from_secs(1);
 /// How long any one thing may take that it does, in seconds; a loaded engine may need a while.
 const WORK_PATIENCE_SECONDS: u64 = 120;
 
@@ -44,8 +49,8 @@ pub(super) struct Engine {
     client: Mutex<Option<Docker>>,
     /// It is Podman, which does some things in its own way.
     is_podman: AtomicBool,
-    /// What was seen last.
-    seen: Mutex<Result<(), Unavailable>>,
+    /// What was seen last, and when.
+    seen: Mutex<(Result<(), Unavailable>, Option<Instant>)>,
 }
 
 impl Engine {
@@ -55,7 +60,7 @@ impl Engine {
             certificates,
             client: Mutex::new(None),
             is_podman: AtomicBool::new(false),
-            seen: Mutex::new(Ok(())),
+            seen: Mutex::new((Ok(()), None)),
         }
     }
 
@@ -70,12 +75,19 @@ impl Engine {
 
     /// Whether it answered when it was last asked.
     pub(super) fn seen(&self) -> Result<(), Unavailable> {
-        self.lock(&self.seen).clone()
+        lock(&self.seen).0.clone()
     }
 
     /// A client. Says within a few seconds if the engine does not answer.
     pub(super) async fn client(&self) -> Result<Docker, Unavailable> {
-        let known = self.lock(&self.client).clone();
+        // Whoever waited for another's answer need not wait for one of his own.
+        let (seen, when) = lock(&self.seen).clone();
+        if let (Err(unavailable), Some(when)) = (seen, when)
+            && when.elapsed() < FAILURE_HOLDS
+        {
+            return Err(unavailable);
+        }
+        let known = lock(&self.client).clone();
         let answer = timeout(PATIENCE, async {
             let client = match known {
                 Some(client) => client,
@@ -86,20 +98,25 @@ impl Engine {
         let result = match answer.await {
             Ok(Ok(client)) => Ok(client),
             Ok(Err(error)) => Err(self.unavailable(&in_words(&error))),
-            Err(_) => Err(self.unavailable(&format!(
-                "no answer within {} seconds",
-                PATIENCE.as_secs()
-            ))),
+            Err(_) => {
+                Err(self.unavailable(&format!("no answer within {} seconds", PATIENCE.as_secs())))
+            }
         };
-        *self.lock(&self.client) = result.as_ref().ok().cloned();
-        *self.lock(&self.seen) = result.as_ref().map(drop).map_err(Clone::clone);
+        *lock(&self.client) = result.as_ref().ok().cloned();
+        *lock(&self.seen) = (
+            result.as_ref().map(drop).map_err(Clone::clone),
+            Some(Instant::now()),
+        );
         result
     }
 
     /// Asks which engine it is; Podman takes its time to say so.
     pub(super) async fn identify(&self) -> Result<(), SandboxError> {
         let client = self.client().await?;
-        let version = client.version().await.map_err(|error| self.explain(error))?;
+        let version = client
+            .version()
+            .await
+            .map_err(|error| self.explain(error))?;
         let parts = version.components.unwrap_or_default();
         let is_podman = parts.iter().any(|part| part.name.contains("Podman"));
         self.is_podman.store(is_podman, Ordering::Relaxed);
@@ -108,7 +125,16 @@ impl Engine {
 
     fn connect(&self) -> Result<Docker, Error> {
         let host = self.host.as_str();
-        if let Some(certificates) = &self.certificates {
+        let is_remote = ["tcp://", "http://", "https://"]
+            .iter()
+            .any(|scheme| host.starts_with(scheme));
+        if let Some(certificates) = self.certificates.as_ref().filter(|_| is_remote) {
+            for name in ["ca.pem", "cert.pem", "key.pem"] {
+                let path = certificates.join(name);
+                std::fs::File::open(&path).map_err(|error| {
+                    std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                })?;
+            }
             return Docker::connect_with_ssl(
                 host,
                 &certificates.join("key.pem"),
@@ -128,7 +154,10 @@ impl Engine {
 
     fn unavailable(&self, why: &str) -> Unavailable {
         Unavailable {
-            reason: format!("the container engine at {} does not answer: {why}", self.host),
+            reason: format!(
+                "the container engine at {} does not answer: {why}",
+                self.host
+            ),
             cure: "start it, or set `sandbox.docker.host` to where it is".to_owned(),
         }
     }
@@ -137,8 +166,8 @@ impl Engine {
     pub(super) fn explain(&self, error: Error) -> SandboxError {
         if is_no_answer(&error) {
             let unavailable = self.unavailable(&in_words(&error));
-            *self.lock(&self.client) = None;
-            *self.lock(&self.seen) = Err(unavailable.clone());
+            *lock(&self.client) = None;
+            *lock(&self.seen) = (Err(unavailable.clone()), Some(Instant::now()));
             return unavailable.into();
         }
         SandboxError::Backend {
@@ -201,6 +230,7 @@ impl Engine {
             cmd: Some(command),
             user: Some("0:0".to_owned()),
             working_dir: Some("/".to_owned()),
+            env: Some(super::terms::loader_environment()),
             ..ExecConfig::default()
         };
         let client = self.client().await?;
@@ -226,11 +256,16 @@ impl Engine {
     }
 
     /// Starts a container and waits until it has ended well.
-    pub(super) async fn run(&self, id: &str) -> Result<(), SandboxError> {
-        self.start(id).await?;
-        let client = self.client().await?;
+    pub(super) async fn run(&self, id: &str) -> Result<(), EngineRun> {
+        self.start(id).await.map_err(EngineRun::Refused)?;
+        let client = self.client().await;
+        let client = client.map_err(|error| EngineRun::Refused(error.into()))?;
         let ended = client.wait_container(id, None).try_collect::<Vec<_>>();
-        ended.await.map(drop).map_err(|error| self.explain(error))
+        match ended.await {
+            Ok(_) => Ok(()),
+            Err(Error::DockerContainerWaitError { .. }) => Err(EngineRun::Failed),
+            Err(error) => Err(EngineRun::Refused(self.explain(error))),
+        }
     }
 
     /// Ends and removes a container; says whether there was one.
@@ -317,9 +352,7 @@ impl Engine {
         let listed = client.list_volumes(Some(options)).await;
         let listed = listed.map_err(|error| self.explain(error))?.volumes;
         let volumes = listed.unwrap_or_default().into_iter();
-        Ok(volumes
-            .map(|volume| (volume.name, volume.labels))
-            .collect())
+        Ok(volumes.map(|volume| (volume.name, volume.labels)).collect())
     }
 
     pub(super) async fn remove_volume(&self, name: &str) -> Result<(), SandboxError> {
@@ -330,11 +363,18 @@ impl Engine {
             _ => Ok(()),
         }
     }
+}
 
-    #[expect(clippy::unused_self, reason = "it reads as what it is: a lock of this engine")]
-    fn lock<'lock, T>(&self, mutex: &'lock Mutex<T>) -> MutexGuard<'lock, T> {
-        mutex.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Why a container did not end well.
+pub(super) enum EngineRun {
+    /// Its program failed.
+    Failed,
+    /// The engine did not run it.
+    Refused(SandboxError),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn status(error: &Error) -> Option<u16> {

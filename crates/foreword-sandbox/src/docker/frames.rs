@@ -19,10 +19,13 @@ use crate::{
 
 /// Kind, request, length.
 const HEADER_BYTES: usize = 1 + 4 + 4;
-/// The longest that a frame to a container may be: a command of a mebibyte, whose every byte may have to be escaped.
-pub(crate) const MOST_ASKED_BYTES: usize = 8 << 20;
-/// The longest that a frame from a container may be: a listing of ten thousand long names.
+/// The longest that a frame to a container may be: a command of a mebibyte whose every byte may have
+/// to be escaped, or all the paths of a place.
+pub(crate) const MOST_ASKED_BYTES: usize = 16 << 20;
+/// The longest that a frame from a container may be: a listing of ten thousand long names, or a survey.
 pub(crate) const MOST_ANSWERED_BYTES: usize = 32 << 20;
+/// Which frames there are and what they mean: with it a container greets, so that a server does not speak to another one.
+pub(crate) const VERSION: [u8; 2] = [0, 1];
 /// How much content goes into a frame.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// How many pieces of content may be under way to a container without its word that it took one.
@@ -230,8 +233,7 @@ impl Decoder {
             return Err(io::ErrorKind::InvalidData.into());
         }
         if self.bytes.len() < HEADER_BYTES + length {
-            self.bytes
-                .reserve(HEADER_BYTES + length - self.bytes.len());
+            self.bytes.reserve(HEADER_BYTES + length - self.bytes.len());
             return Ok(None);
         }
         self.bytes.advance(HEADER_BYTES);

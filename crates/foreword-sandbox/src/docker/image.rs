@@ -8,6 +8,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::Path,
+    sync::Arc,
 };
 
 use bollard::{
@@ -15,9 +16,9 @@ use bollard::{
     errors::Error,
     models::{ContainerConfig, ContainerCreateBody, HostConfig},
     query_parameters::{
-        CommitContainerOptionsBuilder, CreateContainerOptionsBuilder, CreateImageOptionsBuilder,
-        DownloadFromContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-        UploadToContainerOptionsBuilder,
+        CommitContainerOptionsBuilder, ContainerArchiveInfoOptionsBuilder,
+        CreateContainerOptionsBuilder, CreateImageOptionsBuilder,
+        DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder,
     },
 };
 use bytes::Bytes;
@@ -25,6 +26,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 
 use super::{
+    Unfinished,
     engine::{self, Engine},
     program::Program,
 };
@@ -49,6 +51,8 @@ pub(super) struct Prepared {
     pub(super) name: String,
     /// The environment that it wants programs to have, without the search path.
     pub(super) environment: Vec<(String, String)>,
+    /// Places that it wants volumes for.
+    pub(super) volumes: Vec<String>,
 }
 
 /// Who works in a sandbox.
@@ -60,7 +64,8 @@ pub(super) struct User {
 
 /// Prepares `image`, which is pulled if it is not there.
 pub(super) async fn prepare(
-    engine: &Engine,
+    engine: &Arc<Engine>,
+    instance: &str,
     image: &str,
     program: &Program,
     user: User,
@@ -74,10 +79,10 @@ pub(super) async fn prepare(
         other => other,
     };
     let found = found.map_err(|error| engine.explain(error))?;
-    let environment = found
-        .config
-        .and_then(|config| config.env)
-        .unwrap_or_default();
+    check_architecture(image, found.architecture.as_deref(), program)?;
+    let config = found.config.unwrap_or_default();
+    let volumes = config.volumes.unwrap_or_default();
+    let environment = config.env.unwrap_or_default();
     let environment: Vec<(String, String)> = environment
         .iter()
         .filter_map(|line| line.split_once('='))
@@ -90,25 +95,21 @@ pub(super) async fn prepare(
     let mut hasher = DefaultHasher::new();
     let stamp = program.stamp().map_err(super::backend_error)?;
     (found.id, stamp, user, VERSION).hash(&mut hasher);
-    let (tag, name) = {
-        let tag = format!("{:016x}", hasher.finish());
-        let name = format!("{REPOSITORY}:{tag}");
-        (tag, name)
-    };
+    let tag = format!("{:016x}", hasher.finish());
+    let name = format!("{REPOSITORY}:{tag}");
     match client.inspect_image(&name).await {
         Ok(_) => {}
         Err(error) if engine::is_absent(&error) => {
             tracing::info!(image, "Preparing the image `{image}` for sandboxes");
             let draft = Draft {
+                engine,
+                instance,
                 client: &client,
                 program,
                 user,
                 path: path.as_deref(),
             };
-            draft
-                .make(image, &tag)
-                .await
-                .map_err(|error| engine.explain(error))?;
+            draft.make(image, &tag).await?;
         }
         Err(error) => return Err(engine.explain(error)),
     }
@@ -118,11 +119,12 @@ pub(super) async fn prepare(
             .into_iter()
             .filter(|(name, _)| !OURS.contains(&name.as_str()))
             .collect(),
+        volumes,
     })
 }
 
 /// Changed whenever an image is prepared in another way.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Variables that are not for the image to decide.
 const OURS: [&str; 8] = [
     "HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR", "HOSTNAME",
@@ -131,7 +133,12 @@ const OURS: [&str; 8] = [
 /// Pulls an image, and says in the log how far it is.
 async fn pull(client: &Docker, image: &str) -> Result<(), SandboxError> {
     tracing::info!(image, "Pulling the image `{image}` for sandboxes");
-    let named = if image.contains('@') || image.rsplit('/').next().is_some_and(|last| last.contains(':')) {
+    let named = if image.contains('@')
+        || image
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains(':'))
+    {
         image.to_owned()
     } else {
         format!("{image}:latest")
@@ -151,7 +158,11 @@ async fn pull(client: &Docker, image: &str) -> Result<(), SandboxError> {
         };
         // The bytes of a layer come many times a second; what it is at, a few times in all.
         if said.insert(layer.clone(), status.clone()).as_ref() != Some(&status) {
-            tracing::info!(image, layer, "Pulling the image `{image}`: {layer} {status}");
+            tracing::info!(
+                image,
+                layer,
+                "Pulling the image `{image}`: {layer} {status}"
+            );
         }
     }
     Ok(())
@@ -169,6 +180,8 @@ fn not_pulled(image: &str, why: &str) -> SandboxError {
 
 /// An image that is being prepared.
 struct Draft<'a> {
+    engine: &'a Arc<Engine>,
+    instance: &'a str,
     client: &'a Docker,
     program: &'a Program,
     user: User,
@@ -176,11 +189,16 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    async fn make(&self, image: &str, tag: &str) -> Result<(), Error> {
+    async fn make(&self, image: &str, tag: &str) -> Result<(), SandboxError> {
+        let labels = [(super::MANAGED, "true"), (super::INSTANCE, self.instance)];
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
             entrypoint: Some(vec!["/bin/bash".to_owned()]),
-            labels: Some([(super::MANAGED.to_owned(), "true".to_owned())].into()),
+            labels: Some(
+                labels
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            ),
             host_config: Some(HostConfig {
                 network_mode: Some("none".to_owned()),
                 ..HostConfig::default()
@@ -188,17 +206,46 @@ impl Draft<'_> {
             ..ContainerCreateBody::default()
         };
         let options = CreateContainerOptionsBuilder::default().build();
-        let container = self.client.create_container(Some(options), body).await?.id;
-        let made = self.fill(&container, tag).await;
-        let options = RemoveContainerOptionsBuilder::default()
-            .force(true)
-            .v(true)
-            .build();
-        let removed = self.client.remove_container(&container, Some(options)).await;
-        made.and(removed)
+        let created = self.client.create_container(Some(options), body).await;
+        let container = created.map_err(|error| self.engine.explain(error))?.id;
+        let unfinished = Unfinished::new(self.engine, container.clone());
+        let made = self.fill(image, &container, tag).await;
+        unfinished.remove().await;
+        made
     }
 
-    async fn fill(&self, container: &str, tag: &str) -> Result<(), Error> {
+    /// Whether there is bash, without which nothing can be done.
+    async fn check_bash(&self, image: &str, container: &str) -> Result<(), SandboxError> {
+        for path in ["/bin/bash", "/usr/bin/bash"] {
+            let options = ContainerArchiveInfoOptionsBuilder::default()
+                .path(path)
+                .build();
+            let found = self
+                .client
+                .get_container_archive_info(container, Some(options))
+                .await;
+            match found {
+                Ok(_) => return Ok(()),
+                Err(error) if engine::is_absent(&error) => {}
+                Err(error) => return Err(self.engine.explain(error)),
+            }
+        }
+        Err(Unavailable {
+            reason: format!("the image `{image}` has no bash, which commands are run by"),
+            cure: "install it in the image, or set `sandbox.docker.image` to another one"
+                .to_owned(),
+        }
+        .into())
+    }
+
+    async fn fill(&self, image: &str, container: &str, tag: &str) -> Result<(), SandboxError> {
+        self.check_bash(image, container).await?;
+        self.fill_and_commit(container, tag)
+            .await
+            .map_err(|error| self.engine.explain(error))
+    }
+
+    async fn fill_and_commit(&self, container: &str, tag: &str) -> Result<(), Error> {
         let accounts = Accounts {
             passwd: self.read(container, "/etc/passwd").await?,
             group: self.read(container, "/etc/group").await?,
@@ -237,7 +284,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Reads a small text file of a container; one that is not there is empty.
+    /// Reads a small text file of a container; one that is not there, or is none, is empty.
     async fn read(&self, container: &str, path: &str) -> Result<String, Error> {
         let options = DownloadFromContainerOptionsBuilder::default()
             .path(path)
@@ -246,21 +293,52 @@ impl Draft<'_> {
             .client
             .download_from_container(container, Some(options))
             .try_fold(Vec::new(), |mut all, piece| async move {
-                if all.len() + piece.len() > MOST_ACCOUNT_BYTES {
-                    return Err(io::Error::from(io::ErrorKind::FileTooLarge).into());
+                if all.len() + piece.len() <= MOST_ACCOUNT_BYTES {
+                    all.extend_from_slice(&piece);
                 }
-                all.extend_from_slice(&piece);
                 Ok(all)
             });
         let archive = match archive.await {
             Err(error) if engine::is_absent(&error) => return Ok(String::new()),
             other => other?,
         };
-        let mut text = String::new();
-        for entry in tar::Archive::new(&archive[..]).entries()? {
-            io::Read::read_to_string(&mut entry?, &mut text)?;
+        Ok(text_of(&archive).unwrap_or_default())
+    }
+}
+
+/// The files of an archive, one after the other.
+fn text_of(archive: &[u8]) -> io::Result<String> {
+    let mut text = Vec::new();
+    for entry in tar::Archive::new(archive).entries()? {
+        io::Read::read_to_end(&mut entry?, &mut text)?;
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Refuses an image that our program cannot run in.
+fn check_architecture(
+    image: &str,
+    architecture: Option<&str>,
+    program: &Program,
+) -> Result<(), SandboxError> {
+    let ours = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    match architecture {
+        Some(theirs) if program.is_ours() && !theirs.is_empty() && theirs != ours => {
+            Err(Unavailable {
+                reason: format!(
+                    "the image `{image}` is for {theirs}, and this server is for {ours}"
+                ),
+                cure:
+                    "set `sandbox.docker.program` to a static `foreword` for Linux that runs there"
+                        .to_owned(),
+            }
+            .into())
         }
-        Ok(text)
+        _ => Ok(()),
     }
 }
 
@@ -323,6 +401,8 @@ fn write_archive(
         ("etc/passwd", accounts.passwd.as_str()),
         ("etc/group", &accounts.group),
         ("etc/profile.d/zz-foreword.sh", profile),
+        // What an image preloads would run in our program, too.
+        ("etc/ld.so.preload", ""),
     ] {
         let header = header(tar::EntryType::Regular, 0o644, root, text.len() as u64);
         append(&mut archive, header, path, text.as_bytes())?;

@@ -4,7 +4,7 @@
 //! containers.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     hash::{BuildHasher, Hasher, RandomState},
     io::{self, Read, Seek, Write},
     path::Path,
@@ -42,13 +42,14 @@ impl Instance {
                 .create(true)
                 .truncate(false)
                 .open(directory.join(format!("instance-{number}")))?;
-            if file.try_lock().is_err() {
-                continue;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(error)) => return Err(error),
             }
             let mut word = String::new();
             file.read_to_string(&mut word)?;
-            let is_word = word.len() == LENGTH && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            if !is_word {
+            if !is_word(&word) {
                 word = new_word();
                 file.set_len(0)?;
                 file.rewind()?;
@@ -65,9 +66,59 @@ impl Instance {
         )))
     }
 
+    /// Words of the data directory that no server has now: theirs ended.
+    pub(super) fn left(data_dir: &Path) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(data_dir.join("docker")) else {
+            return Vec::new();
+        };
+        let instances = entries.flatten().filter(|entry| {
+            let name = entry.file_name();
+            name.to_str()
+                .is_some_and(|name| name.starts_with("instance-"))
+        });
+        instances
+            .filter_map(|entry| {
+                let mut file = File::options().read(true).open(entry.path()).ok()?;
+                file.try_lock().ok()?;
+                let mut word = String::new();
+                file.read_to_string(&mut word).ok()?;
+                is_word(&word).then_some(word)
+            })
+            .collect()
+    }
+
     pub(super) fn word(&self) -> &str {
         &self.word
     }
+}
+
+/// The word of a data directory, whichever server uses it: made once and never changed.
+pub(super) fn word_of_data(data_dir: &Path) -> io::Result<String> {
+    let directory = data_dir.join("docker");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join("word");
+    let made = tempfile::NamedTempFile::new_in(&directory)?;
+    fs::write(made.path(), new_word())?;
+    // The first one stays.
+    match made.persist_noclobber(&file) {
+        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error.error);
+        }
+        _ => {}
+    }
+    let word = fs::read_to_string(file)?;
+    if is_word(&word) {
+        Ok(word)
+    } else {
+        Err(io::Error::other(
+            "`docker/word` in the data directory is no word of ours",
+        ))
+    }
+}
+
+/// Whether it is a word that [`new_word`] may have made.
+pub(super) fn is_word(word: &str) -> bool {
+    word.len() == LENGTH && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Eight characters that nobody else has. The keys of a hasher are random, and that is all there is to hash.
@@ -94,6 +145,7 @@ mod tests {
         assert_ne!(first.word(), second.word());
         let word = first.word().to_owned();
         drop(first);
+        assert_eq!(Instance::left(place.path()), [word.clone()]);
         assert_eq!(Instance::take(place.path()).word(), word);
         assert_eq!(word.len(), LENGTH);
     }
@@ -104,6 +156,9 @@ mod tests {
         fs::create_dir(place.path().join("docker")).unwrap();
         fs::write(place.path().join("docker/instance-1"), "../../etc").unwrap();
         let word = Instance::take(place.path()).word().to_owned();
-        assert!(word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word}");
+        assert!(
+            word.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            "{word}"
+        );
     }
 }

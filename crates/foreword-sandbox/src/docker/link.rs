@@ -18,23 +18,25 @@ use futures::{Stream, StreamExt};
 use serde::Serialize;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     task::AbortHandle,
 };
 
 use super::frames::{
-    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, Terms, frame, value_frame,
+    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, PIECES_UNDER_WAY, Terms,
+    VERSION, frame, value_frame,
 };
 use crate::command::Restart;
 
 /// How many frames may wait for the engine to take them.
 const OUTGOING: usize = 16;
-/// How many frames may wait for whoever asked.
-const INCOMING: usize = 1;
+/// How many frames may wait for whoever asked: that the request arrived, and one more.
+const INCOMING: usize = 2;
 
 /// What leads to a container and from it.
 pub(super) struct ContainerStream {
-    pub(super) output: Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
+    pub(super) output:
+        Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
     pub(super) input: Pin<Box<dyn AsyncWrite + Send>>,
 }
 
@@ -47,9 +49,18 @@ pub(super) struct Link {
 }
 
 struct Shared {
-    waiting: Mutex<HashMap<u32, mpsc::Sender<Event>>>,
+    waiting: Mutex<HashMap<u32, Waiting>>,
     dead: AtomicBool,
     last: Mutex<Option<Last>>,
+}
+
+/// Whoever waits for what comes for a request. Only output has to be waited for by whoever reads the stream: all waits that a request
+/// makes while it does not take any would else be waits for each other.
+#[derive(Clone)]
+struct Waiting {
+    events: mpsc::Sender<Event>,
+    /// How many more pieces of content may be sent.
+    room: Arc<Semaphore>,
 }
 
 /// What comes for a request.
@@ -57,7 +68,6 @@ struct Shared {
 pub(super) enum Event {
     Accepted,
     Output(Bytes),
-    Taken,
     Done(Answer),
 }
 
@@ -65,6 +75,8 @@ pub(super) enum Event {
 pub(super) struct Exchange<'link> {
     pub(super) id: u32,
     events: mpsc::Receiver<Event>,
+    /// A permit for each piece of content that may be sent.
+    pub(super) room: Arc<Semaphore>,
     link: &'link Link,
     is_done: bool,
 }
@@ -140,16 +152,22 @@ impl Link {
     pub(super) async fn ask(&self, ask: &impl Serialize) -> io::Result<Exchange<'_>> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::channel(INCOMING);
+        let room = Arc::new(Semaphore::new(PIECES_UNDER_WAY));
         {
             let mut waiting = self.shared.waiting();
             if !self.is_alive() {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
-            waiting.insert(id, sender);
+            let waiter = Waiting {
+                events: sender,
+                room: Arc::clone(&room),
+            };
+            waiting.insert(id, waiter);
         }
         let exchange = Exchange {
             id,
             events,
+            room,
             link: self,
             is_done: false,
         };
@@ -211,7 +229,7 @@ impl Shared {
         waiting.clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u32, mpsc::Sender<Event>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u32, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -277,10 +295,15 @@ impl Reader {
     async fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.decoder.push(bytes);
         while let Some(Frame { kind, id, payload }) = self.decoder.next()? {
+            let waiting = || self.shared.waiting().get(&id).cloned();
             let event = match kind {
                 Kind::Hello => {
                     if let Some(echoed) = self.echoed.take() {
-                        let _ = echoed.send(Ok(()));
+                        let _ = echoed.send(if payload == VERSION[..] {
+                            Ok(())
+                        } else {
+                            Err("it is of another version".to_owned())
+                        });
                     }
                     continue;
                 }
@@ -288,16 +311,29 @@ impl Reader {
                     *self.shared.last() = serde_json::from_slice(&payload).ok();
                     continue;
                 }
-                Kind::Accepted => Event::Accepted,
+                Kind::Accepted => {
+                    if let Some(waiting) = waiting() {
+                        // It is the first, so there is room.
+                        let _ = waiting.events.try_send(Event::Accepted);
+                    }
+                    continue;
+                }
+                Kind::Taken => {
+                    if let Some(waiting) = waiting() {
+                        // No more than was sent can have been taken.
+                        if waiting.room.available_permits() < PIECES_UNDER_WAY {
+                            waiting.room.add_permits(1);
+                        }
+                    }
+                    continue;
+                }
                 Kind::Output => Event::Output(payload),
-                Kind::Taken => Event::Taken,
                 Kind::Done => Event::Done(serde_json::from_slice(&payload)?),
                 Kind::Ask | Kind::Content | Kind::Cancel => continue,
             };
-            let waiting = self.shared.waiting().get(&id).cloned();
-            if let Some(waiting) = waiting {
+            if let Some(waiting) = waiting() {
                 // Nobody may wait any more.
-                let _ = waiting.send(event).await;
+                let _ = waiting.events.send(event).await;
             }
         }
         Ok(())

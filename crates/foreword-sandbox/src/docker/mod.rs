@@ -31,9 +31,11 @@ mod places;
 mod program;
 mod sharing;
 mod terms;
+#[cfg(target_os = "linux")]
+mod volumes;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
@@ -42,7 +44,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bollard::models::Mount;
+use bollard::models::{ContainerCreateBody, Mount};
+use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 
 use self::{
@@ -54,14 +57,16 @@ use self::{
     instance::Instance,
     link::{ContainerStream, GreetError, Link},
     program::Program,
-    sharing::Sharing,
+    sharing::{Decision, Sharing},
+    volumes::Volumes,
 };
 use crate::{
     backend::Setup,
+    command::Restart,
     config::{ContainerFiles, Network, SandboxConfig},
     error::SandboxError,
     files::FileStat,
-    pooled::{Pooled, Starter},
+    pooled::{Pooled, Starter, Worker},
     spec::{Directories, HOME, OUTPUTS, SKILLS, SandboxKey, SandboxSpec, UPLOADS},
     state::{Enforcement, LimitState, SandboxesState, Unavailable},
 };
@@ -73,9 +78,8 @@ const CHAT: &str = "foreword.chat";
 const INSTANCE: &str = "foreword.instance";
 /// What it was made of: another server may have other settings.
 const MADE: &str = "foreword.made";
-/// Which workspace a volume belongs to, and where that is.
-const WORKSPACE: &str = "foreword.workspace";
-const PATH: &str = "foreword.path";
+/// Which data directory a volume belongs to.
+const DATA: &str = "foreword.data";
 /// The argument that makes our program the first process of a container.
 pub(crate) const AGENT_ARGUMENT: &str = "sandbox-agent";
 /// The argument that makes our program lead a server that comes back to the agent.
@@ -114,14 +118,15 @@ pub(crate) struct Containers {
     instance: OnceLock<Instance>,
     prepared: OnceCell<Ready>,
     starts: Semaphore,
-    /// Containers that nobody here uses, and since when that is known.
+    /// Containers and volumes that nobody here uses, and since when that is known.
     unknown: Mutex<Unknown>,
 }
 
 #[derive(Default)]
 struct Unknown {
     looked: Option<Instant>,
-    since: HashMap<String, (SandboxKey, Instant)>,
+    containers: Since,
+    volumes: Since,
 }
 
 /// What containers are made of.
@@ -139,7 +144,10 @@ pub(crate) fn open(setup: &Setup) -> Pooled<Containers> {
         config: setup.config.clone(),
         data_dir: std::path::absolute(&setup.data_dir).unwrap_or_else(|_| setup.data_dir.clone()),
         guard_period: setup.guard_period,
-        engine: Arc::new(Engine::new(docker.host.as_deref(), docker.cert_path.clone())),
+        engine: Arc::new(Engine::new(
+            docker.host.as_deref(),
+            docker.cert_path.clone(),
+        )),
         instance: OnceLock::new(),
         prepared: OnceCell::new(),
         starts: Semaphore::new(STARTED_AT_ONCE),
@@ -155,18 +163,30 @@ impl Starter for Containers {
     const NAME: &'static str = BACKEND;
 
     async fn start(&self, spec: &SandboxSpec) -> Result<Container, SandboxError> {
+        let ready = self.ready().await?;
         let _turn = self.starts.acquire().await;
         container::check_directories(spec)?;
-        let ready = self.ready().await?;
         let name = container::name_of(self.instance(), spec.key.as_str());
         let terms = self.terms(ready.user);
         let directories = Directories::of(spec);
-        let volumes_are_new = match ready.sharing {
-            Sharing::Binds { .. } => false,
-            Sharing::Volumes => self.make_volumes(spec).await?,
+        let volumes = match &ready.sharing {
+            Sharing::Binds { .. } => None,
+            Sharing::Volumes { data } => Some(Volumes::of(&self.engine, data, spec).await?),
         };
-        let mounts = self.mounts(spec, &ready.sharing)?;
-        let made = self.made_of(&ready.image, &terms, &mounts, &directories);
+        let mounts = match &volumes {
+            Some(volumes) => volumes.mounts(),
+            None => self.binds(spec, &ready.sharing)?,
+        };
+        let body = terms::body(
+            &self.config,
+            &ready.image.name,
+            ready.program.command(AGENT_ARGUMENT),
+            mounts,
+            &ready.image.volumes,
+            self.engine.is_podman(),
+        );
+        let made = made_of(&body, &terms, &directories);
+        let mut restart = None;
         if let Some(found) = self.engine.inspect(&name).await? {
             let id = found.id.unwrap_or_else(|| name.clone());
             let runs = found.state.and_then(|state| state.running) == Some(true);
@@ -176,10 +196,13 @@ impl Starter for Containers {
                 match self.adopt(&id, spec, directories.clone(), ready).await {
                     Ok(container) => return Ok(container),
                     Err(error) => {
+                        self.engine.client().await?;
                         tracing::warn!(container = name, error = %in_words(&error), "A container cannot be gone on with, so it is made anew");
                     }
                 }
             }
+            // It may have had background processes.
+            restart = runs.then_some(Restart::Remade);
             self.engine.remove(&id).await?;
         }
         let labels = [
@@ -188,37 +211,38 @@ impl Starter for Containers {
             (INSTANCE, self.instance()),
             (MADE, &made),
         ];
-        let labels = labels
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
-        let command = ready.program.command(AGENT_ARGUMENT);
-        let body = terms::body(
-            &self.config,
-            &ready.image.name,
-            command,
-            labels,
-            mounts,
-            self.engine.is_podman(),
-        );
-        let mut unfinished = Unfinished {
-            engine: Arc::clone(&self.engine),
-            id: Some(self.engine.create(&name, body).await?),
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let body = ContainerCreateBody {
+            labels: Some(labels.into()),
+            ..body
         };
-        let id = unfinished.id.clone().unwrap_or_default();
-        let link = match self.start_and_greet(&id, terms).await {
-            Ok(link) => link,
+        let unfinished = Unfinished::new(&self.engine, self.engine.create(&name, body).await?);
+        let id = unfinished.id().to_owned();
+        let finished = async {
+            let link = self.start_and_greet(&id, terms).await?;
+            let container = self.container(id.clone(), link, spec, directories, ready, false);
+            if let (Some(volumes), Some(carrier)) = (&volumes, &container.carrier)
+                && volumes.are_new
+            {
+                let restored = carrier.restore_outputs(&container).await;
+                restored.map_err(|error| backend_error(io::Error::other(format!("{error:?}"))))?;
+                volumes.note().map_err(backend_error)?;
+            }
+            Ok(container)
+        };
+        match finished.await {
+            Ok(container) => {
+                unfinished.keep();
+                if let Some(restart) = restart {
+                    container.owe(restart);
+                }
+                Ok(container)
+            }
             Err(error) => {
                 unfinished.remove().await;
-                return Err(error);
+                Err(error)
             }
-        };
-        unfinished.id = None;
-        let container = self.container(id, link, spec, directories, ready, false);
-        if volumes_are_new && let Some(carrier) = &container.carrier {
-            let restored = carrier.restore_outputs(&container).await;
-            restored.map_err(|error| backend_error(io::Error::other(format!("{error:?}"))))?;
         }
-        Ok(container)
     }
 
     fn started(&self, container: &Arc<Container>) {
@@ -251,44 +275,52 @@ impl Starter for Containers {
         }
     }
 
-    async fn stop_idle_unknown(
+    async fn idle_unknown(
         &self,
         known: Vec<SandboxKey>,
         now: Instant,
         timeout: Duration,
-    ) -> usize {
-        if !self.is_time_to_look(now) {
-            return 0;
+    ) -> Vec<(Option<SandboxKey>, String)> {
+        // So that the last word on whether it answers is never old. One that is away has nothing to stop; it is asked again.
+        if self.engine.client().await.is_err() || !self.is_time_to_look(now) {
+            return Vec::new();
         }
-        let label = format!("{INSTANCE}={}", self.instance());
-        // An engine that is away has nothing to stop; it is asked again.
-        let Ok(listed) = self.engine.list(&label).await else {
-            return 0;
-        };
-        let found = listed.into_iter().filter_map(|container| {
+        let mut found = Vec::new();
+        for (word, is_ours) in self.words() {
+            let listed = self.engine.list(&format!("{INSTANCE}={word}")).await;
+            for container in listed.unwrap_or_default() {
+                let Some(id) = container.id else { continue };
+                let key = container
+                    .labels
+                    .and_then(|labels| labels.get(CHAT).cloned());
+                let key = key.and_then(SandboxKey::new).filter(|_| is_ours);
+                if key.as_ref().is_none_or(|key| !known.contains(key)) {
+                    found.push((id, key));
+                }
+            }
+        }
+        self.sweep_volumes(now, timeout).await;
+        self.idle_of(found, now, timeout)
+    }
 
-            let key = SandboxKey::new(container.labels?.get(CHAT)?.clone())?;
-            (!known.contains(&key)).then_some((container.id?, key))
-        });
-        let idle = self.idle_of(found.collect(), now, timeout);
-        if let Err(error) = self.sweep_volumes(&known).await {
-            tracing::debug!(error = %in_words(&error), "Volumes of deleted chats cannot be removed now");
+    async fn remove_unknown(&self, id: &str) -> bool {
+        match self.engine.remove(id).await {
+            Ok(was_there) => was_there,
+            Err(error) => {
+                tracing::warn!(container = id, error = %in_words(&error), "A container cannot be removed now");
+                false
+            }
         }
-        let mut stopped = 0;
-        for key in idle {
-            stopped += usize::from(self.stop_unknown(&key).await);
-        }
-        stopped
     }
 
     async fn forget(&self, key: &SandboxKey) {
         // Where there are none, the engine need not be asked.
-        let has_volumes = self
-            .prepared
-            .get()
-            .is_some_and(|ready| ready.sharing == Sharing::Volumes);
-        if has_volumes && let Err(error) = self.remove_volumes(key).await {
-            // They are found again, since their workspace is gone.
+        let Some(Sharing::Volumes { data }) = self.prepared.get().map(|ready| &ready.sharing)
+        else {
+            return;
+        };
+        if let Err(error) = volumes::forget(&self.engine, data, key).await {
+            // They are found again, since no workspace notes them.
             tracing::warn!(%key, error = %in_words(&error), "Volumes of a deleted chat cannot be removed now");
         }
     }
@@ -333,17 +365,23 @@ impl Containers {
                 let docker = &self.config.docker;
                 let program = Program::find(docker.program.as_deref()).map_err(backend_error)?;
                 self.engine.identify().await?;
-                let prepare = |user| image::prepare(&self.engine, &docker.image, &program, user);
+                let (instance, wanted) = (self.instance(), docker.image.as_str());
+                let prepare = |user| image::prepare(&self.engine, instance, wanted, &program, user);
                 let user = terms::user_of_shared_files();
                 let image = prepare(user).await?;
                 let sharing = self.sharing(&image, user).await?;
                 let (image, user) = match sharing {
-                    Sharing::Volumes if user != terms::USER => {
+                    Sharing::Volumes { .. } if user != terms::USER => {
                         (prepare(terms::USER).await?, terms::USER)
                     }
                     _ => (image, user),
                 };
-                tracing::info!(host = self.engine.host(), ?sharing, "Sandboxes are containers of {}", self.engine.host());
+                tracing::info!(
+                    host = self.engine.host(),
+                    ?sharing,
+                    "Sandboxes are containers of {}",
+                    self.engine.host()
+                );
                 Ok(Ready {
                     image,
                     program,
@@ -359,79 +397,77 @@ impl Containers {
         let docker = &self.config.docker;
         let here = &self.data_dir;
         let there = docker.host_data_dir.as_ref().unwrap_or(here);
-        let binds = Sharing::Binds {
-            here: here.clone(),
-            there: there.clone(),
-        };
-        Ok(match docker.files {
-            ContainerFiles::Binds => binds,
-            ContainerFiles::Volumes => Sharing::Volumes,
+        let is_shared = match docker.files {
+            ContainerFiles::Binds => true,
+            ContainerFiles::Volumes => false,
             ContainerFiles::Auto => {
-                if sharing::is_shared(&self.engine, image, user, here, there).await? {
-                    binds
-                } else {
+                let instance = self.instance();
+                let shared = sharing::is_shared(&self.engine, instance, image, user, here, there);
+                let (shared, decision) = (shared.await?, Decision::of(here));
+                match decision.read() {
+                    Some(before) if before != shared => {
+                        return Err(Unavailable {
+                            reason: if before {
+                                format!("containers saw {} before, and do not any more", there.display())
+                            } else {
+                                format!("containers have volumes, though they could see {} now", there.display())
+                            },
+                            cure: "set `sandbox.docker.files` to `binds` or `volumes`: homes of chats are where they were until then"
+                                .to_owned(),
+                        }
+                        .into());
+                    }
+                    Some(_) => {}
+                    None => decision.write(shared),
+                }
+                if !shared {
                     tracing::warn!(
                         "Containers do not see {}, or may not work on what is there, so they have volumes, and files are carried in and out; \
                          if it is elsewhere on the engine's host, set `sandbox.docker.host_data_dir`",
                         there.display()
                     );
-                    Sharing::Volumes
                 }
+                shared
             }
-        })
-    }
-
-    /// Makes the volumes of a chat; says whether they are new. Those of a workspace that was deleted and made again are made again.
-    async fn make_volumes(&self, spec: &SandboxSpec) -> Result<bool, SandboxError> {
-        let [home, others @ ..] = self.volumes_of(&spec.key);
-        let workspace = Directories::of(spec).home_word();
-        let labels: HashMap<String, String> = [
-            (MANAGED, "true".to_owned()),
-            (CHAT, spec.key.as_str().to_owned()),
-            (INSTANCE, self.instance().to_owned()),
-            (WORKSPACE, workspace.clone()),
-            (PATH, spec.home.display().to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
-        if let Some(found) = self.engine.labels_of_volume(&home).await? {
-            if found.get(WORKSPACE) == Some(&workspace) {
-                return Ok(false);
-            }
-            self.stop_unknown(&spec.key).await;
-            self.remove_volumes(&spec.key).await?;
+        };
+        if is_shared {
+            return Ok(Sharing::Binds {
+                here: here.clone(),
+                there: there.clone(),
+            });
         }
-        // The one that is asked for comes last, so that it says that all are there.
-        for name in others.iter().chain([&home]) {
-            self.engine.create_volume(name, labels.clone()).await?;
-        }
-        Ok(true)
+        let data = instance::word_of_data(here).map_err(backend_error)?;
+        Ok(Sharing::Volumes { data })
     }
 
-    async fn remove_volumes(&self, key: &SandboxKey) -> Result<(), SandboxError> {
-        for name in self.volumes_of(key) {
-            self.engine.remove_volume(&name).await?;
-        }
-        Ok(())
+    /// Our word, and those of servers with the same data directory that ended.
+    fn words(&self) -> Vec<(String, bool)> {
+        let left = Instance::left(&self.data_dir).into_iter();
+        [(self.instance().to_owned(), true)]
+            .into_iter()
+            .chain(left.map(|word| (word, false)))
+            .collect()
     }
 
-    /// The volumes of a chat: home, outputs, uploads, skills.
-    fn volumes_of(&self, key: &SandboxKey) -> [String; 4] {
-        let name = container::name_of(self.instance(), key.as_str());
-        ["home", "outputs", "uploads", "skills"].map(|place| format!("{name}-{place}"))
-    }
-
-    /// Removes the volumes of chats whose workspace is gone.
-    async fn sweep_volumes(&self, known: &[SandboxKey]) -> Result<(), SandboxError> {
-        let label = format!("{INSTANCE}={}", self.instance());
-        for (name, labels) in self.engine.list_volumes(&label).await? {
-            let key = labels.get(CHAT).cloned().and_then(SandboxKey::new);
-            let is_gone = labels.get(PATH).is_some_and(|path| !Path::new(path).exists());
-            if is_gone && key.is_some_and(|key| !known.contains(&key)) {
-                self.engine.remove_volume(&name).await?;
+    /// Removes volumes that no workspace has noted for `timeout`.
+    async fn sweep_volumes(&self, now: Instant, timeout: Duration) {
+        let Some(Sharing::Volumes { data }) = self.prepared.get().map(|ready| &ready.sharing)
+        else {
+            return;
+        };
+        let left = match volumes::left_over(&self.engine, data).await {
+            Ok(left) => left.into_iter().map(|name| (name, None)).collect(),
+            Err(_) => return,
+        };
+        let due = {
+            let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+            idle_of(&mut unknown.volumes, left, now, timeout)
+        };
+        for (_, name) in due {
+            if let Err(error) = self.engine.remove_volume(&name).await {
+                tracing::warn!(volume = name, error = %in_words(&error), "A volume of a deleted chat cannot be removed now");
             }
         }
-        Ok(())
     }
 
     fn terms(&self, user: User) -> Terms {
@@ -447,17 +483,7 @@ impl Containers {
     }
 
     /// What the container of `spec` sees of the workspace.
-    fn mounts(&self, spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxError> {
-        if *sharing == Sharing::Volumes {
-            let [home, outputs, uploads, skills] = self.volumes_of(&spec.key);
-            // What only the agent may write to belongs to root.
-            return Ok(vec![
-                terms::volume(&home, HOME),
-                terms::volume(&outputs, OUTPUTS),
-                terms::volume(&uploads, UPLOADS),
-                terms::volume(&skills, SKILLS),
-            ]);
-        }
+    fn binds(&self, spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxError> {
         let bind = |host: &Path, inside: &str, writable| {
             let host = sharing.path(host).map_err(backend_error)?;
             Ok::<_, SandboxError>(terms::bind(&host, inside, writable))
@@ -475,21 +501,6 @@ impl Containers {
             )?);
         }
         Ok(mounts)
-    }
-
-    /// A word for everything that a container cannot be given later.
-    fn made_of(
-        &self,
-        image: &Prepared,
-        terms: &Terms,
-        mounts: &[Mount],
-        directories: &Directories,
-    ) -> String {
-        let mut hasher = DefaultHasher::new();
-        let config = serde_json::to_string(&self.config).unwrap_or_default();
-        let mounts = serde_json::to_string(mounts).unwrap_or_default();
-        (config, &image.name, terms, mounts, directories).hash(&mut hasher);
-        format!("{:016x}", hasher.finish())
     }
 
     /// Goes on with a container that runs.
@@ -521,7 +532,14 @@ impl Containers {
             link,
             directories,
             environment: ready.image.environment.clone(),
-            carrier: (ready.sharing == Sharing::Volumes).then(|| Carrier::new(spec)),
+            carrier: matches!(ready.sharing, Sharing::Volumes { .. }).then(|| {
+                let SandboxConfig {
+                    workspace_quota_bytes,
+                    min_free_bytes,
+                    ..
+                } = self.config;
+                Carrier::new(spec, workspace_quota_bytes, min_free_bytes)
+            }),
             is_adopted,
             untold: Mutex::new(None),
             is_stopped: AtomicBool::new(false),
@@ -553,44 +571,87 @@ impl Containers {
                 Ok(StartFailed(error)) => error,
                 Err(error) => backend_error(error),
             }),
-            Ok(Err(error)) => Err(backend_error(io::Error::other(error))),
-            Err(_) => Err(backend_error(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the container was not ready in time",
-            ))),
+            Ok(Err(error)) => Err(self.not_ready(&error.to_string())),
+            Err(_) => Err(self.not_ready("it did not answer in time")),
         }
+    }
+
+    /// Why a container does not get ready is most often up to its image.
+    fn not_ready(&self, why: &str) -> SandboxError {
+        Unavailable {
+            reason: format!(
+                "a container of the image `{}` does not get ready: {why}",
+                self.config.docker.image
+            ),
+            cure: "see docs/docker.md for what an image needs".to_owned(),
+        }
+        .into()
     }
 
     fn is_time_to_look(&self, now: Instant) -> bool {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = unknown.looked.replace(now);
-        looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_PERIOD)
-            || {
-                unknown.looked = looked;
-                false
-            }
+        looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_PERIOD) || {
+            unknown.looked = looked;
+            false
+        }
     }
 
     /// Remembers which containers nobody here uses, and says which have been like that for `timeout`.
     fn idle_of(
         &self,
-        found: Vec<(String, SandboxKey)>,
+        found: Vec<(String, Option<SandboxKey>)>,
         now: Instant,
         timeout: Duration,
-    ) -> Vec<SandboxKey> {
+    ) -> Vec<(Option<SandboxKey>, String)> {
         let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.since = found
-            .into_iter()
-            .map(|(id, key)| {
-                let since = unknown.since.get(&id).map_or(now, |(_, since)| *since);
-                (id, (key, since))
-            })
-            .collect();
-        let idle = unknown
-            .since
-            .values()
-            .filter(|(_, since)| now.saturating_duration_since(*since) >= timeout);
-        idle.map(|(key, _)| key.clone()).collect()
+        idle_of(&mut unknown.containers, found, now, timeout)
+    }
+}
+
+/// Whose it is, and since when nobody uses it, by name.
+type Since = HashMap<String, (Option<SandboxKey>, Instant)>;
+
+/// Notes what is `found` now, and says what has been for `timeout`.
+fn idle_of(
+    since: &mut Since,
+    found: Vec<(String, Option<SandboxKey>)>,
+    now: Instant,
+    timeout: Duration,
+) -> Vec<(Option<SandboxKey>, String)> {
+    *since = found
+        .into_iter()
+        .map(|(name, key)| {
+            let first = since.get(&name).map_or(now, |(_, first)| *first);
+            (name, (key, first))
+        })
+        .collect();
+    since
+        .iter()
+        .filter(|(_, (_, first))| now.saturating_duration_since(*first) >= timeout)
+        .map(|(name, (key, _))| (key.clone(), name.clone()))
+        .collect()
+}
+
+/// A word for everything that a container cannot be given later.
+fn made_of(body: &ContainerCreateBody, terms: &Terms, directories: &Directories) -> String {
+    let mut hasher = DefaultHasher::new();
+    let body = serde_json::to_value(body).unwrap_or_default();
+    (sorted(body).to_string(), terms, directories).hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The same with the keys of each object in order, which those of a map are not.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<_, _> = fields
+                .into_iter()
+                .map(|(key, value)| (key, sorted(value)))
+                .collect();
+            fields.into_iter().collect::<serde_json::Map<_, _>>().into()
+        }
+        other => other,
     }
 }
 
@@ -599,17 +660,34 @@ impl Containers {
 #[error("the container was not started")]
 struct StartFailed(#[source] SandboxError);
 
-/// A container that is being made: given up, it is removed.
+/// A container that is being made, or is for a moment only: given up, it is removed.
 struct Unfinished {
     engine: Arc<Engine>,
     id: Option<String>,
 }
 
 impl Unfinished {
-    async fn remove(&mut self) {
-        if let Some(id) = self.id.take() {
+    fn new(engine: &Arc<Engine>, id: String) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            id: Some(id),
+        }
+    }
+
+    fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
+    /// It is finished.
+    fn keep(mut self) {
+        self.id = None;
+    }
+
+    async fn remove(mut self) {
+        if let Some(id) = &self.id {
             // One that cannot be removed now is found later.
-            let _ = self.engine.remove(&id).await;
+            let _ = self.engine.remove(id).await;
+            self.id = None;
         }
     }
 }
@@ -661,7 +739,10 @@ fn notes(config: &SandboxConfig) -> Vec<String> {
         );
     }
     if config.docker.files == ContainerFiles::Volumes {
-        notes.push("`sandbox.docker.files` is `volumes`: uploads and outputs are carried in and out".to_owned());
+        notes.push(
+            "`sandbox.docker.files` is `volumes`: uploads and outputs are carried in and out"
+                .to_owned(),
+        );
     }
     notes
 }

@@ -10,6 +10,8 @@ use std::{
 /// Where it is in a container.
 pub(super) const DIRECTORY: &str = ".foreword";
 
+const OURSELVES: &str = "/proc/self/exe";
+
 /// A program for containers.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
@@ -21,7 +23,13 @@ impl Program {
     /// The one at `path`, which has to be static, or else this one.
     pub(super) fn find(path: Option<&Path>) -> io::Result<Self> {
         if let Some(path) = path {
-            fs::metadata(path)?;
+            let about = |error: io::Error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("`sandbox.docker.program` ({}): {error}", path.display()),
+                )
+            };
+            fs::File::open(path).map_err(about)?;
             return Ok(Self {
                 executable: path.to_owned(),
                 libraries: Vec::new(),
@@ -33,9 +41,14 @@ impl Program {
             ));
         }
         Ok(Self {
-            executable: "/proc/self/exe".into(),
+            executable: OURSELVES.into(),
             libraries: libraries(&fs::read_to_string("/proc/self/maps")?),
         })
+    }
+
+    /// Whether it is this very program.
+    pub(super) fn is_ours(&self) -> bool {
+        self.executable == Path::new(OURSELVES)
     }
 
     /// Another program has another word.
@@ -56,12 +69,9 @@ impl Program {
             let name = library.file_name()?.to_str()?;
             Some((library.as_path(), format!("{DIRECTORY}/lib/{name}")))
         });
-        [(
-            self.executable.as_path(),
-            format!("{DIRECTORY}/foreword"),
-        )]
-        .into_iter()
-        .chain(libraries)
+        [(self.executable.as_path(), format!("{DIRECTORY}/foreword"))]
+            .into_iter()
+            .chain(libraries)
     }
 
     /// How it is started in a container.

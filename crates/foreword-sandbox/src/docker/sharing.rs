@@ -6,13 +6,15 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 use tokio::time::timeout;
 
 use super::{
-    engine::Engine,
+    Unfinished,
+    engine::{Engine, EngineRun},
     image::{Prepared, User},
     terms,
 };
@@ -23,7 +25,8 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 const QUESTION: &str = "question";
 const ANSWER: &str = "answer";
 /// Only whoever sees the question can give this answer, and only whoever may write there gives it.
-const SCRIPT: &str = "umask 022; cd /mnt/user-data/outputs && read -r word < question && echo \"$word\" > answer";
+const SCRIPT: &str =
+    "umask 022; cd /mnt/user-data/outputs && read -r word < question && echo \"$word\" > answer";
 
 /// How files get in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +39,10 @@ pub(super) enum Sharing {
         there: PathBuf,
     },
     /// They do not.
-    Volumes,
+    Volumes {
+        /// The word of our data directory.
+        data: String,
+    },
 }
 
 impl Sharing {
@@ -48,14 +54,45 @@ impl Sharing {
                 Ok(rest) => there.join(rest),
                 Err(_) => path,
             },
-            Self::Volumes => path,
+            Self::Volumes { .. } => path,
         })
+    }
+}
+
+/// What was found out before. It holds for as long as the data directory does: homes in volumes would else seem empty, and those in
+/// directories as well.
+pub(super) struct Decision {
+    file: PathBuf,
+}
+
+impl Decision {
+    pub(super) fn of(data_dir: &Path) -> Self {
+        Self {
+            file: data_dir.join("docker/files"),
+        }
+    }
+
+    /// Whether files were shared, if that was found out.
+    pub(super) fn read(&self) -> Option<bool> {
+        match fs::read_to_string(&self.file).ok()?.trim() {
+            "binds" => Some(true),
+            "volumes" => Some(false),
+            _ => None,
+        }
+    }
+
+    pub(super) fn write(&self, is_shared: bool) {
+        let word = if is_shared { "binds" } else { "volumes" };
+        if let Err(error) = fs::write(&self.file, word) {
+            tracing::warn!(%error, "It is not noted how files get into containers");
+        }
     }
 }
 
 /// Tries whether a container sees what is in `here`, which the engine is told to find at `there`, and may work on it as `user`.
 pub(super) async fn is_shared(
-    engine: &Engine,
+    engine: &Arc<Engine>,
+    instance: &str,
     image: &Prepared,
     user: User,
     here: &Path,
@@ -68,7 +105,11 @@ pub(super) async fn is_shared(
         entrypoint: Some(vec!["/bin/bash".to_owned()]),
         cmd: Some(vec!["-c".to_owned(), SCRIPT.to_owned()]),
         user: Some(format!("{}:{}", user.uid, user.gid)),
-        labels: Some([(super::MANAGED.to_owned(), "true".to_owned())].into()),
+        labels: Some(
+            [(super::MANAGED, "true"), (super::INSTANCE, instance)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
         host_config: Some(HostConfig {
             mounts: Some(vec![terms::bind(&there, OUTPUTS, true)]),
             network_mode: Some("none".to_owned()),
@@ -78,23 +119,27 @@ pub(super) async fn is_shared(
         ..ContainerCreateBody::default()
     };
     let name = format!("foreword-{}", probe.name);
-    let ran = match engine.create(&name, body).await {
-        Ok(id) => {
-            let ran = timeout(PATIENCE, engine.run(&id)).await;
-            engine.remove(&id).await?;
-            ran
+    let id = match engine.create(&name, body).await {
+        Ok(id) => id,
+        Err(error @ SandboxError::Unavailable(_)) => return Err(error),
+        // An engine that does not have the directory refuses to show it.
+        Err(error) => {
+            tracing::debug!(error = %super::in_words(&error), "A container cannot see this server's files");
+            return Ok(false);
         }
-        Err(error) => Ok(Err(error)),
     };
+    let unfinished = Unfinished::new(engine, id.clone());
+    let ran = timeout(PATIENCE, engine.run(&id)).await;
+    unfinished.remove().await;
     match ran {
         Ok(Ok(())) => Ok(probe.is_answered()),
-        // An engine that is away is asked again; one that refuses has said no.
-        Ok(Err(error @ SandboxError::Unavailable(_))) => Err(error),
-        Ok(Err(error)) => {
-            tracing::debug!(error = %super::in_words(&error), "A container cannot see this server's files");
-            Ok(false)
-        }
-        Err(_) => Ok(false),
+        // It ran, and could not.
+        Ok(Err(EngineRun::Failed)) => Ok(false),
+        Ok(Err(EngineRun::Refused(error))) => Err(error),
+        Err(_) => Err(super::backend_error(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "a container that tries whether files are shared did not end in time",
+        ))),
     }
 }
 

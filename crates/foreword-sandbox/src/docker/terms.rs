@@ -1,10 +1,10 @@
 //! What a container is like: its limits, what it sees, what it may do.
 
-use std::{collections::HashMap, path::Path};
+use std::path::Path;
 
 use bollard::models::{
-    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum,
-    HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
+    Mount, MountType, ResourcesUlimits,
 };
 
 use super::{MEETING_PLACE, OWN_PROCESSES, image::User};
@@ -58,20 +58,22 @@ const READ_ONLY: [&str; 5] = [
 ];
 /// The most that `/dev/shm` holds, and the most in segments of System V.
 const SHARED_MEMORY_BYTES: u64 = 64 << 20;
+/// What a place holds that the image has a volume for.
+const COVERED_BYTES: u64 = 16 << 20;
 const PAGE_BYTES: u64 = 4096;
 /// Open files of init and the agent, at least.
 const OPEN_FILES: u64 = 4096;
 /// Processes of one user, at least.
 const PROCESSES: u64 = 32_768;
-const NANO_PER_PERCENT: u64 = 10_000_000;
+const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
 
 /// Describes the container of one chat.
 pub(super) fn body(
     config: &SandboxConfig,
     image: &str,
     command: Vec<String>,
-    labels: HashMap<String, String>,
     mounts: Vec<Mount>,
+    covered: &[String],
     is_podman: bool,
 ) -> ContainerCreateBody {
     let tmp = config.tmp_in_force();
@@ -85,6 +87,10 @@ pub(super) fn body(
         format!("rw,exec,nosuid,nodev,mode=1777,size={bytes}{files}")
     };
     let memory = signed(config.memory_bytes);
+    // Places that the image has volumes for would be outside of every limit.
+    let covered = covered
+        .iter()
+        .map(|path| (path.clone(), in_memory(COVERED_BYTES, 1024)));
     let host_network = config.network == Network::Host;
     ContainerCreateBody {
         image: Some(image.to_owned()),
@@ -92,12 +98,12 @@ pub(super) fn body(
         cmd: Some(Vec::new()),
         user: Some("0:0".to_owned()),
         working_dir: Some("/".to_owned()),
+        env: Some(loader_environment()),
         hostname: (!host_network).then(|| "sandbox".to_owned()),
         open_stdin: Some(true),
         stdin_once: Some(false),
         attach_stdin: Some(false),
         tty: Some(false),
-        labels: Some(labels),
         // Podman would make a timer of systemd's for it.
         healthcheck: (!is_podman).then(|| HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
@@ -118,7 +124,9 @@ pub(super) fn body(
                         in_memory(SHARED_MEMORY_BYTES.min(tmp / 2), 16_384),
                     ),
                 ]
-                .into(),
+                .into_iter()
+                .chain(covered)
+                .collect(),
             ),
             readonly_rootfs: Some(true),
             cap_drop: Some(vec!["ALL".to_owned()]),
@@ -131,7 +139,9 @@ pub(super) fn body(
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
             memory: Some(memory),
             memory_swap: Some(memory),
-            nano_cpus: Some(signed(config.cpu_percent.saturating_mul(NANO_PER_PERCENT))),
+            // Not as a number of processors, of which an engine refuses more than there are.
+            cpu_period: Some(signed(CPU_PERIOD_MICROSECONDS)),
+            cpu_quota: Some(signed(config.cpu_percent * CPU_PERIOD_MICROSECONDS / 100)),
             // Of all in the container: a command has less, which init sees to. Unset, Podman asks for more than it may have itself.
             ulimits: Some(ulimits(
                 config.max_open_files.max(OPEN_FILES),
@@ -160,6 +170,18 @@ pub(super) fn body(
         }),
         ..ContainerCreateBody::default()
     }
+}
+
+/// What an image says to the loader is not for our program, which has libraries of its own; commands get it.
+pub(super) fn loader_environment() -> Vec<String> {
+    [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "GLIBC_TUNABLES",
+    ]
+    .map(|name| format!("{name}="))
+    .into()
 }
 
 fn security_options(is_podman: bool) -> Vec<String> {

@@ -3,9 +3,7 @@
 use std::{
     collections::HashMap,
     fs, io,
-    os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    },
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},

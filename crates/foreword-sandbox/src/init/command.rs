@@ -13,8 +13,8 @@ use rustix::process::{
     DumpableBehavior, chdir, getpid, set_child_subreaper, set_dumpable_behavior, setsid,
 };
 
-use crate::sys;
 use crate::spec::HOME;
+use crate::sys;
 
 /// Where bash finds a script that is too long for an argument.
 const SCRIPT: i32 = 3;

@@ -23,8 +23,8 @@ use rustix::fs::{AtFlags, CWD};
 
 use crate::{
     error::{FileError, NotFound},
-    operation::{FileAnswer, FileOperation, FileReply},
     files::{Entry, FileKind, FileStat, InsteadOf, ListDirectory, Listing, ReadFile, Written},
+    operation::{FileAnswer, FileOperation, FileReply},
     spec::HOME,
 };
 

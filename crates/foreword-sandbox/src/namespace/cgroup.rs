@@ -4,8 +4,7 @@
 //! server's process number in its name; what a killed server left behind is swept by the next.
 
 use std::{
-    fs,
-    io,
+    fs, io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };

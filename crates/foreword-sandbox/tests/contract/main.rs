@@ -85,7 +85,9 @@ fn run(case: &Case, backend: &Backend) -> Result<(), Failed> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let ran = AssertUnwindSafe((case.run)(backend.clone())).catch_unwind().await;
+        let ran = AssertUnwindSafe((case.run)(backend.clone()))
+            .catch_unwind()
+            .await;
         backend.close().await;
         if let Err(panic) = ran {
             resume_unwind(panic);

@@ -11,8 +11,8 @@ use std::{
 
 use foreword_sandbox::{
     BackendName, BackgroundOutput, Command, CommandEnd, ContainerFiles, DockerConfig, Ending,
-    Enforcement, SandboxConfig,
-    SandboxError, SandboxKey, SandboxSpec, Sandboxes, Setup, SkillsDirectory,
+    Enforcement, SandboxConfig, SandboxError, SandboxKey, SandboxSpec, Sandboxes, Setup,
+    SkillsDirectory,
 };
 use tempfile::TempDir;
 
@@ -152,17 +152,10 @@ impl Place {
                 host: make("skills"),
             }],
         };
-        let home = match &self.volumes {
-            None => spec.home.clone(),
-            Some(volumes) => {
-                let word = fs::read_to_string(self.directory.path().join("docker/instance-1"));
-                volumes.join(format!("foreword-{}-{name}-home/_data", word.unwrap()))
-            }
-        };
         Chat {
             sandboxes: Arc::clone(&self.sandboxes),
             spec,
-            home,
+            volumes: self.volumes.clone(),
         }
     }
 
@@ -193,8 +186,8 @@ impl Place {
 pub(crate) struct Chat {
     pub(crate) sandboxes: Arc<dyn Sandboxes>,
     pub(crate) spec: SandboxSpec,
-    /// Where the test finds its home directory; in a volume once it has been opened.
-    home: PathBuf,
+    /// Where the engine keeps volumes, if its home is in one.
+    volumes: Option<PathBuf>,
 }
 
 impl Chat {
@@ -263,8 +256,17 @@ impl Chat {
         panic!("there are {seen} of `{name}`, not {wanted:?}");
     }
 
+    /// Where a test finds a file of its home directory; in a volume once it has been opened.
     pub(crate) fn home(&self, name: &str) -> PathBuf {
-        self.home.join(name)
+        let home = match &self.volumes {
+            None => self.spec.home.clone(),
+            Some(volumes) => {
+                let note = self.spec.home.parent().unwrap().join("volumes");
+                let word = fs::read_to_string(note).unwrap_or_default();
+                volumes.join(format!("foreword-{word}-{}-home/_data", self.spec.key))
+            }
+        };
+        home.join(name)
     }
 }
 
@@ -348,7 +350,9 @@ impl Engine {
         };
         given
             .split_ascii_whitespace()
-            .map(|engine| read(engine).unwrap_or_else(|| panic!("{ENGINES}: cannot read `{engine}`")))
+            .map(|engine| {
+                read(engine).unwrap_or_else(|| panic!("{ENGINES}: cannot read `{engine}`"))
+            })
             .collect()
     }
 }

@@ -46,7 +46,7 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
         backend,
         unavailable,
         ..
-    } = app.sandboxes().check().await;
+    } = app.sandboxes().state();
     // Where none are wanted there is nothing to say.
     if backend != "none" || unavailable.is_some() {
         components.push(Component {

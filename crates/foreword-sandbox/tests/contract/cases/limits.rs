@@ -489,9 +489,12 @@ print(libc.syscall(206, 65536, ctypes.byref(ctypes.c_ulong())))'; ulimit -i; uli
     // Queued signals and bytes in message queues count against whoever started the server.
     let text = place.chat("a").text(script).await;
     if cfg!(target_arch = "x86_64") {
-        // An engine has no switch for the first.
-        let text = text.replace("128\n", "8\n");
-        assert_eq!(text, "8\n-1\n1024\n0\n");
+        if backend.is_container() {
+            // An engine has no switch for the first.
+            assert!(text.ends_with("\n-1\n1024\n0\n"), "{text}");
+        } else {
+            assert_eq!(text, "8\n-1\n1024\n0\n");
+        }
     }
 }
 

@@ -73,7 +73,10 @@ async fn only_its_own_processes_are_seen(backend: Backend) {
     assert!(count <= 4 + agent, "{count}");
     let init = chat.text("cat /proc/1/cmdline | tr '\\0' ' '").await;
     if backend.is_container() {
-        assert!(init.ends_with("/.foreword/foreword sandbox-agent "), "{init}");
+        assert!(
+            init.ends_with("/.foreword/foreword sandbox-agent "),
+            "{init}"
+        );
     } else {
         assert_eq!(init, "foreword sandbox-init ");
     }
