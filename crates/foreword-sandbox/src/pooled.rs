@@ -222,11 +222,12 @@ impl<S: Starter> Pooled<S> {
         let restart = match error {
             RunError::Failed(error) => return Err(error),
             RunError::Io(error) => return Err(backend_error::<S>(error)),
-            RunError::Ended => return Err(SandboxError::Stopped(spec.key.clone())),
+            RunError::Ended | RunError::NotBegun => {
+                return Err(SandboxError::Stopped(spec.key.clone()));
+            }
             RunError::NoProcessLeft if is_last => {
                 return Err(SandboxError::NoProcessLeft(spec.key.clone()));
             }
-            RunError::NotBegun => return Err(SandboxError::Stopped(spec.key.clone())),
             RunError::NoProcessLeft => Restart::NoProcessLeft,
         };
         self.pool.stop_this(&spec.key, &lease.sandbox).await;

@@ -290,8 +290,10 @@ fn deleted_chat(engine: &Engine) {
 }
 
 fn no_image(engine: &Engine) {
-    let mut other = engine.clone();
-    other.image = "localhost:1/no/such:image".to_owned();
+    let other = Engine {
+        image: "localhost:1/no/such:image".to_owned(),
+        ..engine.clone()
+    };
     let running = Running::new(&other);
     let said = chat(&running.url("/mcp"), "c").bash("true");
     assert!(said.starts_with("[isError] "), "{said}");

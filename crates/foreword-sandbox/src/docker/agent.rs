@@ -5,9 +5,12 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
+    fs::{File, Permissions},
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::PermissionsExt,
+    },
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
@@ -135,7 +138,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
             break terms;
         }
     };
-    let sandbox = match start(init, &terms).await {
+    let sandbox = match start(init, &terms) {
         Ok(sandbox) => sandbox,
         Err(error) => {
             output.value(Kind::Last, 0, &Last::NotMade(error.to_string()));
@@ -143,6 +146,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
         }
     };
     let servers = UnixListener::bind(bridge::socket())?;
+    std::fs::set_permissions(bridge::socket(), Permissions::from_mode(0o600))?;
     let agent = Arc::new(Agent {
         sandbox: Arc::new(sandbox),
         output,
@@ -155,14 +159,15 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
     agent.output.write(&frame(Kind::Hello, 0, &VERSION));
     loop {
         tokio::select! {
-            received = input.next() => match received {
-                Ok(frame) => agent.handle(frame),
-                // The server is gone, or says what nobody understands. Another one may come.
-                Err(_) => {
+            received = input.next() => {
+                if let Ok(frame) = received {
+                    agent.handle(frame);
+                } else {
+                    // The server is gone, or says what nobody understands. Another one may come.
                     agent.hang_up();
                     input = Input::new(Box::new(Nobody));
                 }
-            },
+            }
             server = servers.accept() => {
                 let (server, _) = server?;
                 agent.hang_up();
@@ -177,7 +182,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
 }
 
 /// Has init get ready.
-async fn start(socket: OwnedFd, terms: &Terms) -> io::Result<Sandbox> {
+fn start(socket: OwnedFd, terms: &Terms) -> io::Result<Sandbox> {
     let contained = Contained {
         uid: terms.uid,
         gid: terms.gid,

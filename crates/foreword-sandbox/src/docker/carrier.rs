@@ -128,7 +128,15 @@ impl Carrier {
                 );
                 continue;
             }
-            all &= fetch(&root, container, path, found).await?;
+            match fetch(&root, container, path, found).await {
+                Ok(was_there) => all &= was_there,
+                // It cannot be made here; the others can.
+                Err(RunError::Io(error)) => {
+                    all = false;
+                    container.note_not_carried(&RunError::Io(error));
+                }
+                Err(error) => return Err(error),
+            }
         }
         // What changed while it was fetched is looked at again.
         *known = if all { there } else { Survey::default() };

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     carrier::Carrier,
-    engine::Engine,
+    engine::{Engine, lock},
     frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, frame},
     link::{Event, Exchange, Link},
 };
@@ -57,6 +57,8 @@ pub(crate) struct Container {
     /// It was there before this server.
     pub(super) is_adopted: bool,
     pub(super) untold: Mutex<Option<Restart>>,
+    /// Why outputs could not be carried out, as it was last said.
+    pub(super) not_carried: Mutex<Option<String>>,
     /// Whoever waits is told so, and the engine need not be asked.
     pub(super) is_stopped: AtomicBool,
 }
@@ -307,11 +309,16 @@ impl Container {
 
     /// Says in the log that outputs are not carried out; the next call tries again.
     pub(super) fn note_not_carried(&self, error: &RunError) {
-        tracing::warn!(
-            container = self.id,
-            ?error,
-            "Outputs cannot be carried out of a container"
-        );
+        let why = format!("{error:?}");
+        let said = lock(&self.not_carried).replace(why.clone());
+        // It is tried again every few seconds.
+        if said.as_ref() != Some(&why) {
+            tracing::warn!(
+                container = self.id,
+                why,
+                "Outputs cannot be carried out of a container"
+            );
+        }
     }
 
     /// A small question, to which there may be no answer.
@@ -319,9 +326,8 @@ impl Container {
         let answer = async {
             let mut exchange = self.link.ask(ask).await.ok()?;
             loop {
-                match exchange.next().await? {
-                    Event::Done(answer) => return Some(answer),
-                    _ => continue,
+                if let Event::Done(answer) = exchange.next().await? {
+                    return Some(answer);
                 }
             }
         };
@@ -361,22 +367,21 @@ impl<'container> Request<'container> {
         patience: Duration,
     ) -> Result<Self, RunError> {
         let sent = timeout(ACCEPT_PATIENCE, container.link.ask(ask)).await;
-        let exchange = match sent {
-            Ok(exchange) => exchange.map_err(RunError::not_sent)?,
+        let sent = if let Ok(sent) = sent {
+            sent
+        } else {
             // The stream is full: the engine does not take anything.
-            Err(_) => {
-                container
-                    .engine
-                    .client()
-                    .await
-                    .map_err(SandboxError::from)?;
-                let sent = timeout(SILENCE_PATIENCE, container.link.ask(ask)).await;
-                match sent {
-                    Ok(exchange) => exchange.map_err(RunError::not_sent)?,
-                    Err(_) => return Err(container.give_up()),
-                }
+            container
+                .engine
+                .client()
+                .await
+                .map_err(SandboxError::from)?;
+            match timeout(SILENCE_PATIENCE, container.link.ask(ask)).await {
+                Ok(sent) => sent,
+                Err(_) => return Err(container.give_up()),
             }
         };
+        let exchange = sent.map_err(RunError::not_sent)?;
         Ok(Self {
             container,
             exchange,

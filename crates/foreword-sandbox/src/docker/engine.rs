@@ -373,7 +373,7 @@ pub(super) enum EngineRun {
     Refused(SandboxError),
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -386,6 +386,16 @@ fn status(error: &Error) -> Option<u16> {
 
 pub(super) fn is_absent(error: &Error) -> bool {
     status(error) == Some(404)
+}
+
+/// Whether the engine refused since something was not there.
+pub(super) fn is_of_absent(error: &SandboxError) -> bool {
+    match error {
+        SandboxError::Backend { source, .. } => {
+            source.downcast_ref::<Error>().is_some_and(is_absent)
+        }
+        _ => false,
+    }
 }
 
 pub(super) fn is_conflict(error: &Error) -> bool {

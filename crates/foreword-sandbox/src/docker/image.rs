@@ -124,7 +124,7 @@ pub(super) async fn prepare(
 }
 
 /// Changed whenever an image is prepared in another way.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Variables that are not for the image to decide.
 const OURS: [&str; 8] = [
     "HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR", "HOSTNAME",
@@ -356,7 +356,7 @@ impl Accounts {
             let others = text
                 .lines()
                 .filter(|line| !line.is_empty() && !line.starts_with("assistant:"));
-            others.map(|line| format!("{line}\n")).collect()
+            others.flat_map(|line| [line, "\n"]).collect()
         };
         Self {
             passwd: format!(
@@ -384,17 +384,18 @@ fn write_archive(
 ) -> io::Result<()> {
     let mut archive = tar::Builder::new(to);
     let root = User { uid: 0, gid: 0 };
-    for (path, owner) in [
-        (super::program::DIRECTORY, root),
-        (".foreword/lib", root),
-        (&super::MEETING_PLACE[1..], root),
-        ("etc/profile.d", root),
-        (&HOME[1..], user),
-        (&UPLOADS[1..], root),
-        (&OUTPUTS[1..], user),
-        (&SKILLS[1..], root),
+    for (path, owner, mode) in [
+        (super::program::DIRECTORY, root, 0o755),
+        (".foreword/lib", root, 0o755),
+        // An engine gives what it mounts there this mode.
+        (&super::MEETING_PLACE[1..], root, 0o700),
+        ("etc/profile.d", root, 0o755),
+        (&HOME[1..], user, 0o755),
+        (&UPLOADS[1..], root, 0o755),
+        (&OUTPUTS[1..], user, 0o755),
+        (&SKILLS[1..], root, 0o755),
     ] {
-        let header = header(tar::EntryType::Directory, 0o755, owner, 0);
+        let header = header(tar::EntryType::Directory, mode, owner, 0);
         append(&mut archive, header, path, io::empty())?;
     }
     for (path, text) in [

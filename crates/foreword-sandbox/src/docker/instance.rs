@@ -145,7 +145,7 @@ mod tests {
         assert_ne!(first.word(), second.word());
         let word = first.word().to_owned();
         drop(first);
-        assert_eq!(Instance::left(place.path()), [word.clone()]);
+        assert_eq!(Instance::left(place.path()), std::slice::from_ref(&word));
         assert_eq!(Instance::take(place.path()).word(), word);
         assert_eq!(word.len(), LENGTH);
     }

@@ -39,19 +39,19 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use bollard::models::{ContainerCreateBody, Mount};
 use serde_json::Value;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 
 use self::{
     carrier::Carrier,
     container::Container,
-    engine::{Engine, in_words},
+    engine::{Engine, in_words, lock},
     frames::Terms,
     image::{Prepared, User},
     instance::Instance,
@@ -116,7 +116,11 @@ pub(crate) struct Containers {
     engine: Arc<Engine>,
     /// Taken when it is first needed: looking makes nothing.
     instance: OnceLock<Instance>,
-    prepared: OnceCell<Ready>,
+    prepared: Mutex<Option<Arc<Ready>>>,
+    /// Held by whoever prepares.
+    preparing: tokio::sync::Mutex<()>,
+    /// Why it could not be prepared when that was last tried.
+    unprepared: Mutex<Option<Unavailable>>,
     starts: Semaphore,
     /// Containers and volumes that nobody here uses, and since when that is known.
     unknown: Mutex<Unknown>,
@@ -149,7 +153,9 @@ pub(crate) fn open(setup: &Setup) -> Pooled<Containers> {
             docker.cert_path.clone(),
         )),
         instance: OnceLock::new(),
-        prepared: OnceCell::new(),
+        prepared: Mutex::default(),
+        preparing: tokio::sync::Mutex::default(),
+        unprepared: Mutex::default(),
         starts: Semaphore::new(STARTED_AT_ONCE),
         unknown: Mutex::default(),
     };
@@ -175,7 +181,7 @@ impl Starter for Containers {
         };
         let mounts = match &volumes {
             Some(volumes) => volumes.mounts(),
-            None => self.binds(spec, &ready.sharing)?,
+            None => binds(spec, &ready.sharing)?,
         };
         let body = terms::body(
             &self.config,
@@ -193,7 +199,7 @@ impl Starter for Containers {
             let labels = found.config.and_then(|config| config.labels);
             let is_same = labels.is_some_and(|labels| labels.get(MADE) == Some(&made));
             if runs && is_same {
-                match self.adopt(&id, spec, directories.clone(), ready).await {
+                match self.adopt(&id, spec, directories.clone(), &ready).await {
                     Ok(container) => return Ok(container),
                     Err(error) => {
                         self.engine.client().await?;
@@ -216,11 +222,16 @@ impl Starter for Containers {
             labels: Some(labels.into()),
             ..body
         };
-        let unfinished = Unfinished::new(&self.engine, self.engine.create(&name, body).await?);
+        let created = self.engine.create(&name, body).await;
+        if created.as_ref().is_err_and(engine::is_of_absent) {
+            // The prepared image was removed: the next call prepares another one.
+            *lock(&self.prepared) = None;
+        }
+        let unfinished = Unfinished::new(&self.engine, created?);
         let id = unfinished.id().to_owned();
         let finished = async {
             let link = self.start_and_greet(&id, terms).await?;
-            let container = self.container(id.clone(), link, spec, directories, ready, false);
+            let container = self.container(id.clone(), link, spec, directories, &ready, false);
             if let (Some(volumes), Some(carrier)) = (&volumes, &container.carrier)
                 && volumes.are_new
             {
@@ -252,7 +263,7 @@ impl Starter for Containers {
     }
 
     fn stat_outside(&self, spec: &SandboxSpec, path: &Path) -> Option<FileStat> {
-        if !matches!(self.prepared.get()?.sharing, Sharing::Binds { .. }) {
+        if !matches!(self.known()?.sharing, Sharing::Binds { .. }) {
             return None;
         }
         #[cfg(target_os = "linux")]
@@ -315,11 +326,8 @@ impl Starter for Containers {
 
     async fn forget(&self, key: &SandboxKey) {
         // Where there are none, the engine need not be asked.
-        let Some(Sharing::Volumes { data }) = self.prepared.get().map(|ready| &ready.sharing)
-        else {
-            return;
-        };
-        if let Err(error) = volumes::forget(&self.engine, data, key).await {
+        let Some(data) = self.data() else { return };
+        if let Err(error) = volumes::forget(&self.engine, &data, key).await {
             // They are found again, since no workspace notes them.
             tracing::warn!(%key, error = %in_words(&error), "Volumes of a deleted chat cannot be removed now");
         }
@@ -342,7 +350,11 @@ impl Starter for Containers {
     fn state(&self) -> SandboxesState {
         SandboxesState {
             backend: BACKEND,
-            unavailable: self.engine.seen().err(),
+            unavailable: self
+                .engine
+                .seen()
+                .err()
+                .or_else(|| lock(&self.unprepared).clone()),
             running: 0,
             max_running: self.config.max_running,
             limits: limits(&self.config),
@@ -358,38 +370,57 @@ impl Containers {
         self.instance.get_or_init(taken).word()
     }
 
+    /// What containers are made of, if that is known.
+    fn known(&self) -> Option<Arc<Ready>> {
+        lock(&self.prepared).clone()
+    }
+
     /// What containers are made of, prepared by the first who needs it.
-    async fn ready(&self) -> Result<&Ready, SandboxError> {
-        self.prepared
-            .get_or_try_init(|| async {
-                let docker = &self.config.docker;
-                let program = Program::find(docker.program.as_deref()).map_err(backend_error)?;
-                self.engine.identify().await?;
-                let (instance, wanted) = (self.instance(), docker.image.as_str());
-                let prepare = |user| image::prepare(&self.engine, instance, wanted, &program, user);
-                let user = terms::user_of_shared_files();
-                let image = prepare(user).await?;
-                let sharing = self.sharing(&image, user).await?;
-                let (image, user) = match sharing {
-                    Sharing::Volumes { .. } if user != terms::USER => {
-                        (prepare(terms::USER).await?, terms::USER)
-                    }
-                    _ => (image, user),
-                };
-                tracing::info!(
-                    host = self.engine.host(),
-                    ?sharing,
-                    "Sandboxes are containers of {}",
-                    self.engine.host()
-                );
-                Ok(Ready {
-                    image,
-                    program,
-                    user,
-                    sharing,
-                })
-            })
-            .await
+    async fn ready(&self) -> Result<Arc<Ready>, SandboxError> {
+        if let Some(ready) = self.known() {
+            return Ok(ready);
+        }
+        let _turn = self.preparing.lock().await;
+        if let Some(ready) = self.known() {
+            return Ok(ready);
+        }
+        let prepared = self.prepare_now().await.map(Arc::new);
+        *lock(&self.unprepared) = match &prepared {
+            Err(SandboxError::Unavailable(unavailable)) => Some(unavailable.clone()),
+            _ => None,
+        };
+        let ready = prepared?;
+        *lock(&self.prepared) = Some(Arc::clone(&ready));
+        Ok(ready)
+    }
+
+    async fn prepare_now(&self) -> Result<Ready, SandboxError> {
+        let docker = &self.config.docker;
+        let program = Program::find(docker.program.as_deref()).map_err(backend_error)?;
+        self.engine.identify().await?;
+        let (instance, wanted) = (self.instance(), docker.image.as_str());
+        let prepare = |user| image::prepare(&self.engine, instance, wanted, &program, user);
+        let user = terms::user_of_shared_files(self.engine.host());
+        let image = prepare(user).await?;
+        let sharing = self.sharing(&image, user).await?;
+        let (image, user) = match sharing {
+            Sharing::Volumes { .. } if user != terms::USER => {
+                (prepare(terms::USER).await?, terms::USER)
+            }
+            _ => (image, user),
+        };
+        tracing::info!(
+            host = self.engine.host(),
+            ?sharing,
+            "Sandboxes are containers of {}",
+            self.engine.host()
+        );
+        Ok(Ready {
+            image,
+            program,
+            user,
+            sharing,
+        })
     }
 
     /// How files get in.
@@ -440,6 +471,14 @@ impl Containers {
         Ok(Sharing::Volumes { data })
     }
 
+    /// The word of the data directory, if chats have volumes.
+    fn data(&self) -> Option<String> {
+        match &self.known()?.sharing {
+            Sharing::Volumes { data } => Some(data.clone()),
+            Sharing::Binds { .. } => None,
+        }
+    }
+
     /// Our word, and those of servers with the same data directory that ended.
     fn words(&self) -> Vec<(String, bool)> {
         let left = Instance::left(&self.data_dir).into_iter();
@@ -451,16 +490,13 @@ impl Containers {
 
     /// Removes volumes that no workspace has noted for `timeout`.
     async fn sweep_volumes(&self, now: Instant, timeout: Duration) {
-        let Some(Sharing::Volumes { data }) = self.prepared.get().map(|ready| &ready.sharing)
-        else {
-            return;
-        };
-        let left = match volumes::left_over(&self.engine, data).await {
+        let Some(data) = self.data() else { return };
+        let left = match volumes::left_over(&self.engine, &data).await {
             Ok(left) => left.into_iter().map(|name| (name, None)).collect(),
             Err(_) => return,
         };
         let due = {
-            let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unknown = lock(&self.unknown);
             idle_of(&mut unknown.volumes, left, now, timeout)
         };
         for (_, name) in due {
@@ -480,27 +516,6 @@ impl Containers {
             guard_period: self.guard_period,
             counted: vec![HOME.into(), OUTPUTS.into()],
         }
-    }
-
-    /// What the container of `spec` sees of the workspace.
-    fn binds(&self, spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxError> {
-        let bind = |host: &Path, inside: &str, writable| {
-            let host = sharing.path(host).map_err(backend_error)?;
-            Ok::<_, SandboxError>(terms::bind(&host, inside, writable))
-        };
-        let mut mounts = vec![
-            bind(&spec.home, HOME, true)?,
-            bind(&spec.outputs, OUTPUTS, true)?,
-            bind(&spec.uploads, UPLOADS, false)?,
-        ];
-        for skills in &spec.skills {
-            mounts.push(bind(
-                &skills.host,
-                &format!("{SKILLS}/{}", skills.name),
-                false,
-            )?);
-        }
-        Ok(mounts)
     }
 
     /// Goes on with a container that runs.
@@ -542,6 +557,7 @@ impl Containers {
             }),
             is_adopted,
             untold: Mutex::new(None),
+            not_carried: Mutex::default(),
             is_stopped: AtomicBool::new(false),
         }
     }
@@ -589,7 +605,7 @@ impl Containers {
     }
 
     fn is_time_to_look(&self, now: Instant) -> bool {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = lock(&self.unknown);
         let looked = unknown.looked.replace(now);
         looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK_PERIOD) || {
             unknown.looked = looked;
@@ -604,7 +620,7 @@ impl Containers {
         now: Instant,
         timeout: Duration,
     ) -> Vec<(Option<SandboxKey>, String)> {
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unknown = lock(&self.unknown);
         idle_of(&mut unknown.containers, found, now, timeout)
     }
 }
@@ -631,6 +647,27 @@ fn idle_of(
         .filter(|(_, (_, first))| now.saturating_duration_since(*first) >= timeout)
         .map(|(name, (key, _))| (key.clone(), name.clone()))
         .collect()
+}
+
+/// What the container of `spec` sees of the workspace.
+fn binds(spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxError> {
+    let bind = |host: &Path, inside: &str, writable| {
+        let host = sharing.path(host).map_err(backend_error)?;
+        Ok::<_, SandboxError>(terms::bind(&host, inside, writable))
+    };
+    let mut mounts = vec![
+        bind(&spec.home, HOME, true)?,
+        bind(&spec.outputs, OUTPUTS, true)?,
+        bind(&spec.uploads, UPLOADS, false)?,
+    ];
+    for skills in &spec.skills {
+        mounts.push(bind(
+            &skills.host,
+            &format!("{SKILLS}/{}", skills.name),
+            false,
+        )?);
+    }
+    Ok(mounts)
 }
 
 /// A word for everything that a container cannot be given later.

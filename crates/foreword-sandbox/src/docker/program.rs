@@ -104,7 +104,7 @@ fn libraries(maps: &str) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| name.contains(".so.") || name.ends_with(".so"))
+            name.is_some_and(|name| name.split('.').skip(1).any(|part| part == "so"))
         })
         .collect();
     found.sort();

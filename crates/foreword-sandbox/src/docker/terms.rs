@@ -114,7 +114,8 @@ pub(super) fn body(
             tmpfs: Some(
                 [
                     ("/tmp".to_owned(), in_memory(tmp, 262_144)),
-                    ("/var/tmp".to_owned(), in_memory(tmp, 262_144)),
+                    // Together they leave room in memory, of which /tmp alone may take half.
+                    ("/var/tmp".to_owned(), in_memory(tmp / 4, 65_536)),
                     (
                         MEETING_PLACE.to_owned(),
                         "rw,noexec,nosuid,nodev,mode=0700,size=64k".to_owned(),
@@ -226,14 +227,24 @@ pub(super) fn volume(name: &str, inside: &str) -> Mount {
 }
 
 /// Who works in a sandbox whose files are shared with this server: whoever owns them here.
-pub(super) fn user_of_shared_files() -> User {
+///
+/// Its group is not the one that may use the engine's socket: a file with the set-group-id bit would give that away.
+pub(super) fn user_of_shared_files(host: &str) -> User {
     #[cfg(target_os = "linux")]
     if !is_root() {
+        use std::os::unix::fs::MetadataExt;
+        let (uid, gid) = (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        );
+        let socket = host.strip_prefix("unix://").unwrap_or(host);
+        let is_the_sockets = std::fs::metadata(socket).is_ok_and(|found| found.gid() == gid);
         return User {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
+            uid,
+            gid: if is_the_sockets { uid } else { gid },
         };
     }
+    let _ = host;
     USER
 }
 
