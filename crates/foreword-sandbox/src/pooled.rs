@@ -440,7 +440,7 @@ impl<S: Starter> Sandboxes for Pooled<S> {
 
 fn unexpected_answer<S: Starter>() -> SandboxError {
     backend_error::<S>(io::Error::other(
-        "the init process answered another question",
+        "the sandbox answered another question",
     ))
 }
 

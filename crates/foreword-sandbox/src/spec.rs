@@ -46,7 +46,7 @@ impl fmt::Display for SandboxKey {
 /// What is asked for: the sandbox of one chat. The directories exist before it is asked for.
 ///
 /// What changes in a directory is seen at once. If home, outputs or uploads are other directories than those that the sandbox was
-/// started with, it is started again; other skills count from the next start.
+/// started with, it is started again; other skills count from the next start. A directory of skills may be missing: it is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSpec {
     /// Which chat.
@@ -59,6 +59,24 @@ pub struct SandboxSpec {
     pub uploads: PathBuf,
     /// Seen below [`SKILLS`].
     pub skills: Vec<SkillsDirectory>,
+}
+
+impl SandboxSpec {
+    /// The directories of skills that are there. Without skills all tools work still, so what is missing is left out and said.
+    pub(crate) fn present_skills(&self) -> impl Iterator<Item = &SkillsDirectory> {
+        self.skills.iter().filter(|skills| {
+            let is_there = skills.host.is_dir();
+            if !is_there {
+                tracing::warn!(
+                    chat = %self.key,
+                    "the directory of the {} skills is missing, so they are not in the workspace: {}",
+                    skills.name,
+                    skills.host.display()
+                );
+            }
+            is_there
+        })
+    }
 }
 
 /// A directory with skills.

@@ -56,8 +56,7 @@ impl Carrier {
             uploads: spec.uploads.clone(),
             outputs: spec.outputs.clone(),
             skills: spec
-                .skills
-                .iter()
+                .present_skills()
                 .map(|skills| (skills.name.clone(), skills.host.clone()))
                 .collect(),
             quota_bytes,

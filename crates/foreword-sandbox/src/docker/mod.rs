@@ -660,7 +660,7 @@ fn binds(spec: &SandboxSpec, sharing: &Sharing) -> Result<Vec<Mount>, SandboxErr
         bind(&spec.outputs, OUTPUTS, true)?,
         bind(&spec.uploads, UPLOADS, false)?,
     ];
-    for skills in &spec.skills {
+    for skills in spec.present_skills() {
         mounts.push(bind(
             &skills.host,
             &format!("{SKILLS}/{}", skills.name),

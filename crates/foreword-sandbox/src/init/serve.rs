@@ -59,7 +59,7 @@ struct Work {
 
 impl<'socket> Init<'socket> {
     pub(crate) fn new(socket: &'socket OwnedFd) -> io::Result<Self> {
-        // What was standard input until now is the host's `/dev/null`.
+        // Standard input is `/dev/null` from here on.
         let nothing = File::open("/dev/null")?;
         for standard in 0..3 {
             sys::place_descriptor(&nothing, standard)?;

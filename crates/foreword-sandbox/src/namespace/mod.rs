@@ -234,7 +234,7 @@ fn trees(spec: &SandboxSpec) -> Result<Vec<Tree>, SandboxError> {
         tree(&spec.outputs, OUTPUTS.to_owned(), true),
         tree(&spec.uploads, UPLOADS.to_owned(), false),
     ];
-    for skills in &spec.skills {
+    for skills in spec.present_skills() {
         let safe = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if skills.name.is_empty() || !skills.name.bytes().all(safe) {
             let message = format!("`{}` cannot be the name of a skills directory", skills.name);

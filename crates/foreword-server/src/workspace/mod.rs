@@ -98,7 +98,7 @@ pub enum WorkspaceError {
     /// They were made when the server, or the sandbox, was another user.
     #[error(
         "this chat's files belong to user {found} of the host, and sandboxes here are user {wanted}: the operator can give them \
-         over with `chown -R {wanted}:{wanted}` on the chat's `home` and `outputs`, or set `sandbox.host_uid` back"
+         over with `chown -R {wanted}:{wanted}` on the chat's `home` and `outputs`, or set `sandbox.backend` and `sandbox.host_uid` back"
     )]
     BelongToAnotherUid {
         /// Whom they belong to.

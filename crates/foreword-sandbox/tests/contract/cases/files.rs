@@ -29,6 +29,7 @@ super::cases! {
     pipes_and_devices_are_refused_and_do_not_block
     links_lead_nowhere_outside
     uploads_skills_and_the_system_are_read_only
+    fault_9_skills_that_are_missing_are_left_out_and_all_else_works
     impossible_paths_are_errors_and_not_failures
     files_are_found_by_names_that_are_no_text
     a_directory_swapped_for_a_link_leads_nowhere_outside
@@ -459,6 +460,15 @@ async fn uploads_skills_and_the_system_are_read_only(backend: Backend) {
         chat.text("cat /mnt/skills/public/pdf/SKILL.md").await,
         "added while it runs"
     );
+}
+
+async fn fault_9_skills_that_are_missing_are_left_out_and_all_else_works(backend: Backend) {
+    let place = backend.open();
+    let chat = place.chat("a");
+    fs::remove_dir_all(&chat.spec.skills[0].host).unwrap();
+    assert_eq!(chat.text("echo made > made; cat made").await, "made\n");
+    assert_eq!(&read(&chat, "made").await.unwrap().bytes[..], b"made\n");
+    assert_eq!(chat.text("ls -A /mnt/skills").await, "");
 }
 
 async fn impossible_paths_are_errors_and_not_failures(backend: Backend) {
