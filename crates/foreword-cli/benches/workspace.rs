@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--list" || argument == "--test") {
         return ExitCode::SUCCESS;
     }
+    foreword_server::choose_tls();
     let server = Server::start();
     let mut bars = Bars::default();
     calls(&server, &mut bars);

@@ -68,7 +68,8 @@ impl Logging {
 
 fn directives(level: &str) -> Result<EnvFilter, Failure> {
     // What a client gets wrong is a warning there, with the names and values that the client sent, however long they are.
-    EnvFilter::try_new(format!("rmcp=error,{level}")).map_err(|error| {
+    // Of connections the keeper says what is wrong with them; rmcp would say it too, with their URLs.
+    EnvFilter::try_new(format!("rmcp=error,rmcp::transport::worker=off,{level}")).map_err(|error| {
         Failure::new(Exit::Unusable, format!("`log.level` is `{level}`: {error}"))
             .hint("write `error`, `warn`, `info`, `debug` or `trace`, or directives such as `info,foreword_store=debug`")
     })

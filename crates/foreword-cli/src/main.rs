@@ -23,6 +23,9 @@ use clap::Parser;
 fn main() -> ExitCode {
     // Before there is a thread: the init process of a sandbox is this same binary.
     foreword_sandbox::init_main();
+    // And so is what stands between this server and the programs of its connections.
+    foreword_server::connections::child_init_main();
+    foreword_server::choose_tls();
     let cli = args::Cli::parse();
     match commands::run(cli) {
         Ok(code) => code,

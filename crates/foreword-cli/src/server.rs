@@ -1,15 +1,16 @@
 //! Puts the server together from the configuration: which store, which sandboxes, which link key, which clock.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use foreword_sandbox::{BackendName, Enforcement, Network, Sandboxes, SandboxesState, Setup};
 use foreword_server::{
-    App, AppParts, Session, Workspaces,
+    App, AppParts, Connections, Session, Workspaces,
     config::{ConfigError, Warning},
+    connections::{ConnectionState, ConnectionsSetup, Launch, Variables},
     render::Surroundings,
     session::{SessionError, SessionSources},
 };
-use foreword_store::Store;
+use foreword_store::{Clock, Store};
 use http::HeaderMap;
 
 use crate::{
@@ -23,6 +24,7 @@ use crate::{
 /// `listening` is the address in force, which stands in URLs while `public_base_url` is not set.
 pub(crate) fn app(
     config: &Config,
+    environment: &[(OsString, OsString)],
     store: Arc<dyn Store>,
     listening: SocketAddr,
 ) -> anyhow::Result<(App, Vec<String>)> {
@@ -47,6 +49,7 @@ pub(crate) fn app(
     let host_uid = config.sandbox.files_owner();
     let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
     let sandboxes = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir));
+    let connections = Connections::start(connections_setup(config, environment, &clock));
     let app = App::new(AppParts {
         store,
         config: server,
@@ -55,8 +58,91 @@ pub(crate) fn app(
         workspaces,
         surroundings: surroundings(config, &*sandboxes),
         sandboxes,
+        connections,
     });
     Ok((app, warnings))
+}
+
+/// The file with the connections, beside those of the configuration.
+pub(crate) fn connections_file(config: &Config) -> PathBuf {
+    config.data_dir.join("connections.json")
+}
+
+/// What programs of connections are given of this server's environment; nothing else, since it holds keys.
+const HANDED_DOWN: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+/// How the programs of connections are started.
+pub(crate) fn launch(environment: &[(OsString, OsString)]) -> Launch {
+    let handed_down = environment
+        .iter()
+        .filter(|(name, _)| HANDED_DOWN.iter().any(|known| name == known));
+    Launch {
+        supervisor: own_program(),
+        environment: handed_down.cloned().collect(),
+    }
+}
+
+/// This program, also after its file was replaced by a newer one.
+fn own_program() -> Option<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Some(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe().ok()
+}
+
+/// Where connections find `${NAME}`.
+pub(crate) fn variables(environment: &[(OsString, OsString)]) -> Variables {
+    let environment = environment.to_vec();
+    Arc::new(move |name| {
+        let found = environment.iter().find(|(known, _)| known == name);
+        found?.1.to_str().map(str::to_owned)
+    })
+}
+
+fn connections_setup(
+    config: &Config,
+    environment: &[(OsString, OsString)],
+    clock: &Clock,
+) -> ConnectionsSetup {
+    ConnectionsSetup {
+        configured: config.connections.clone(),
+        file: Some(connections_file(config)),
+        tools_prompt: config.tools_prompt.clone(),
+        launch: launch(environment),
+        variables: variables(environment),
+        clock: Arc::clone(clock),
+    }
+}
+
+/// The connections in one line, those that are handed on first; none where there are none.
+pub(crate) fn describe_connections(app: &App) -> Option<String> {
+    let statuses = app.connections().statuses();
+    let names = |exposed: bool| {
+        let chosen = statuses.iter().filter(|status| {
+            status.exposed == exposed && status.state != ConnectionState::Disabled
+        });
+        let names: Vec<&str> = chosen.map(|status| status.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let handed_on = names(true).map(|names| format!("tools handed on to clients: {names}"));
+    let described = names(false).map(|names| format!("not handed on: {names}"));
+    let parts: Vec<String> = [handed_on, described].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What an operator should know of the connections as they are written; whether they can be made is seen later.
+pub(crate) fn connection_warnings(app: &App) -> Vec<String> {
+    let statuses = app.connections().statuses().into_iter();
+    let refused = statuses.filter(|status| status.state == ConnectionState::Refused);
+    let refused = refused.map(|status| {
+        let why = status.last_error.unwrap_or_default();
+        format!("the MCP server `{}` is left out: {why}", status.name)
+    });
+    app.connections()
+        .errors()
+        .into_iter()
+        .chain(refused)
+        .collect()
 }
 
 /// Lets the server have as many open files as it may. The soft limit is small for programs that use `select`, and each chat takes

@@ -439,9 +439,7 @@ impl<S: Starter> Sandboxes for Pooled<S> {
 }
 
 fn unexpected_answer<S: Starter>() -> SandboxError {
-    backend_error::<S>(io::Error::other(
-        "the sandbox answered another question",
-    ))
+    backend_error::<S>(io::Error::other("the sandbox answered another question"))
 }
 
 fn backend_error<S: Starter>(error: impl Into<io::Error>) -> SandboxError {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     auth::Keys,
     config::ServerConfig,
+    connections::Connections,
     extract::BodyMemory,
     links::Links,
     mcp::tools,
@@ -51,6 +52,7 @@ struct Inner {
     readmes: Readmes,
     edits: ChatQueue,
     tools: Arc<[Tool]>,
+    connections: Connections,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -69,6 +71,8 @@ pub struct AppParts {
     pub link_key: [u8; 32],
     /// The chats' files.
     pub workspaces: Workspaces,
+    /// The MCP servers that this one is a client of.
+    pub connections: Connections,
 }
 
 impl App {
@@ -83,6 +87,7 @@ impl App {
             surroundings,
             link_key,
             workspaces,
+            connections,
         } = parts;
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
@@ -92,6 +97,7 @@ impl App {
             Arc::clone(&clock),
             links.clone(),
             surroundings.clone(),
+            connections.clone(),
             metrics.clone(),
         );
         Self {
@@ -115,6 +121,7 @@ impl App {
                 metrics,
                 renderer,
                 workspaces,
+                connections,
             }),
         }
     }
@@ -137,7 +144,7 @@ impl App {
         &self.inner.clock
     }
 
-    /// The tools, in the order in which they are listed.
+    /// Our own tools, in the order in which they are listed.
     pub(crate) fn tools(&self) -> &[Tool] {
         &self.inner.tools
     }
@@ -176,6 +183,12 @@ impl App {
     #[must_use]
     pub fn workspaces(&self) -> &Workspaces {
         &self.inner.workspaces
+    }
+
+    /// The MCP servers that this one is a client of.
+    #[must_use]
+    pub fn connections(&self) -> &Connections {
+        &self.inner.connections
     }
 
     /// Reads sessions from requests.

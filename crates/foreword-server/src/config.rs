@@ -4,12 +4,14 @@
 
 mod check;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::{ConfigError, Warning};
+
+use crate::connections::ConnectionConfig;
 
 /// All sections that the server reads.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +35,10 @@ pub struct ServerConfig {
     pub workspace: WorkspaceConfig,
     /// What users upload.
     pub uploads: UploadsConfig,
+    /// What the tools prompt shows.
+    pub tools_prompt: ToolsPromptConfig,
+    /// MCP servers to connect to, beside those of `connections.json` in the data directory.
+    pub connections: BTreeMap<String, ConnectionConfig>,
 }
 
 /// Listening, hosts, origins, limits (`[http]`).
@@ -317,6 +323,31 @@ impl Default for UploadsConfig {
             max_total_bytes: 1 << 30,
             max_read_bytes: 10 << 20,
             uri_without_chat: true,
+        }
+    }
+}
+
+/// What the tools prompt shows (`[tools_prompt]`).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolsPromptConfig {
+    /// Whether prompts describe the tools of connected MCP servers; a profile may leave them out for itself.
+    pub enabled: bool,
+    /// Whether the parameters of each tool are listed.
+    pub include_schemas: bool,
+    /// At most so many tools are shown, counted after sorting; 0 shows all.
+    pub max_tools: u64,
+    /// Whether tools are shown that are not handed on, since the clients have their servers themselves.
+    pub include_unexposed: bool,
+}
+
+impl Default for ToolsPromptConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            include_schemas: true,
+            max_tools: 0,
+            include_unexposed: false,
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod auth;
 pub mod config;
+pub mod connections;
 pub mod error;
 pub mod links;
 pub mod metrics;
@@ -21,11 +22,14 @@ mod extract;
 mod mcp;
 mod middleware;
 mod pages;
+mod tls;
 
 pub use app::{App, AppParts};
 pub use config::ServerConfig;
+pub use connections::Connections;
 pub use mcp::{StdioError, StdioSession, serve_stdio};
 pub use router::router;
 pub use serve::serve;
 pub use session::{ChatId, Session};
+pub use tls::choose_tls;
 pub use workspace::Workspaces;

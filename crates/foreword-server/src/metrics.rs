@@ -11,6 +11,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+use crate::connections::ConnectionState;
+
 /// The media type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -35,6 +37,7 @@ struct Inner {
     tool_calls: Family<ToolLabels, Counter>,
     tool_seconds: Family<ToolLabels, Histogram, fn() -> Histogram>,
     http_requests: Family<HttpLabels, Counter>,
+    connections: Family<StateLabel, Gauge<u64, AtomicU64>>,
 }
 
 /// How a render ended.
@@ -82,6 +85,11 @@ struct TierLabel {
 struct ToolLabels {
     tool: Cow<'static, str>,
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -142,6 +150,12 @@ impl Metrics {
             "HTTP requests, by route and status",
             http_requests.clone(),
         );
+        let connections = Family::default();
+        registry.register(
+            "connections",
+            "Connected MCP servers, by state",
+            connections.clone(),
+        );
         Self {
             inner: Arc::new(Inner {
                 registry,
@@ -153,6 +167,7 @@ impl Metrics {
                 tool_calls,
                 tool_seconds,
                 http_requests,
+                connections,
             }),
         }
     }
@@ -194,7 +209,14 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts a call of one of our own tools; callers' names of tools are no labels.
+    /// Says how many connections there are in a state now.
+    pub fn connections(&self, state: ConnectionState, count: u64) {
+        let state = state.as_str();
+        let gauge = self.inner.connections.get_or_create(&StateLabel { state });
+        gauge.set(count);
+    }
+
+    /// Counts a call of one of our own tools, or of any tool of the connection that is named; callers' names of tools are no labels.
     pub fn tool_call(&self, tool: Cow<'static, str>, outcome: ToolOutcome, seconds: f64) {
         let outcome = match outcome {
             ToolOutcome::Success => "success",

@@ -40,7 +40,7 @@ pub(crate) const IDLE_CHECK: Duration = Duration::from_secs(5);
 ///
 /// [`App::stopping`] is cancelled in between, so that answers without an end do not use up the time.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
-    let connections = Connections::new(&app);
+    let clients = Clients::new(&app);
     let sweeping = keep_sweeping(app.workspaces().clone(), app.stopping().clone());
     let sweeping = tokio::spawn(sweeping);
     let stopping_idle = stop_idle_sandboxes(Arc::downgrade(app.sandboxes()), IDLE_CHECK);
@@ -48,20 +48,21 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
     let sandboxes = Arc::clone(app.sandboxes());
     let preparing = tokio::spawn(async move { sandboxes.prepare().await });
     tokio::select! {
-        () = connections.accept(listener) => {}
+        () = clients.accept(listener) => {}
         () = shutdown.cancelled() => {}
     }
     app.stopping().cancel();
-    connections.finish().await;
+    clients.finish().await;
     // What it is at is finished by the next start.
     sweeping.abort();
     stopping_idle.abort();
     preparing.abort();
-    app.sandboxes().close().await;
+    // Each waits for what it started.
+    tokio::join!(app.sandboxes().close(), app.connections().close());
 }
 
 /// Everything that connections share.
-struct Connections {
+struct Clients {
     router: Router,
     protocol: http1::Builder,
     time_limit: Duration,
@@ -73,7 +74,7 @@ struct Connections {
     cut: CancellationToken,
 }
 
-impl Connections {
+impl Clients {
     fn new(app: &App) -> Self {
         let http = &app.config().http;
         let mut protocol = http1::Builder::new();

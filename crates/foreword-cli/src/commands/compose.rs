@@ -2,13 +2,14 @@
 //!
 //! For a chat the server's own renderer is asked, so that this prints what every tier delivers.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use foreword_compose::{
     Composition, Library, Part, Request, SectionType, Stability, compose, nearest, revision,
 };
-use foreword_server::{config::Form, render::Extras};
+use foreword_server::{App, config::Form, connections::ConnectionState, render::Extras};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
     check::{diagnostic_json, word},
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{
     args::Composing,
-    config::{Config, Loaded},
+    config::Loaded,
     failure::{Exit, Failure},
     library::Kept,
     server,
@@ -27,7 +28,7 @@ pub(crate) fn run(loaded: &Loaded, request: &Composing) -> anyhow::Result<()> {
     let kept = Kept::open_to_read(&loaded.config)?;
     let composed = match &request.chat {
         None => of_library(&kept, request)?,
-        Some(chat) => of_chat(&loaded.config, &kept, chat, request)?,
+        Some(chat) => of_chat(loaded, &kept, chat, request)?,
     };
     if request.output.json {
         return print_json(&composed.json());
@@ -71,22 +72,60 @@ fn of_library(kept: &Kept, request: &Composing) -> anyhow::Result<Composed> {
     })
 }
 
-/// What every tier delivers to a chat.
+/// How long connected MCP servers may take to list their tools.
+const TO_CONNECT: Duration = Duration::from_secs(20);
+
+/// What every tier delivers to a chat, once the connected MCP servers have listed their tools.
 fn of_chat(
-    config: &Config,
+    loaded: &Loaded,
     kept: &Kept,
     chat: &str,
     request: &Composing,
 ) -> anyhow::Result<Composed> {
-    let (app, warnings) = server::app(config, Arc::clone(kept.store()), config.http.listen)?;
+    let config = &loaded.config;
+    kept.block_on(async {
+        let store = Arc::clone(kept.store());
+        let (app, mut warnings) =
+            server::app(config, &loaded.environment, store, config.http.listen)?;
+        let connections = app.connections();
+        let settled = timeout(TO_CONNECT, connections.settled()).await;
+        if settled.is_err() {
+            let seconds = TO_CONNECT.as_secs();
+            warnings.push(format!(
+                "some MCP servers did not answer within {seconds} s"
+            ));
+        }
+        let missing = connections.statuses().into_iter();
+        let missing = missing.filter(|status| status.state == ConnectionState::Down);
+        warnings.extend(missing.map(|status| {
+            let why = status.last_error.unwrap_or_default();
+            format!(
+                "the tools of the MCP server `{}` are not shown: {why}",
+                status.name
+            )
+        }));
+        warnings.extend(server::connection_warnings(&app));
+        let composed = render_for(&app, kept, chat, request, &warnings);
+        connections.close().await;
+        composed
+    })
+}
+
+fn render_for(
+    app: &App,
+    kept: &Kept,
+    chat: &str,
+    request: &Composing,
+    warnings: &[String],
+) -> anyhow::Result<Composed> {
     // Where there is no data directory, there are no links yet that could stop working.
     if kept.has_data_dir() {
-        super::warn(&warnings);
+        super::warn(warnings);
     }
     let snapshot = kept.snapshot();
     let failed = |error: &dyn Error| failed(error, &snapshot.library, request);
     let session = server::session(
-        &app,
+        app,
         chat,
         request.email.as_deref(),
         request.profile.as_deref(),

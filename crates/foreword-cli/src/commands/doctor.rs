@@ -4,6 +4,7 @@
 //! control groups that it needs, since nothing less shows that it works.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{ErrorKind, Read, Write},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
@@ -13,6 +14,7 @@ use std::{
 };
 
 use foreword_sandbox::{BackendName, Enforcement, SandboxesState, Setup};
+use foreword_server::connections::{self, ConnectionConfig};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -124,6 +126,7 @@ fn examine(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
     findings.extend(settings(loaded, allow_unauthenticated));
     findings.push(address(config));
     findings.extend(sandbox(config));
+    findings.extend(connections(loaded));
     findings.extend(
         loaded
             .warnings
@@ -315,6 +318,74 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     findings.extend(limits);
     let notes = state.notes.into_iter();
     findings.extend(notes.map(|note| Finding::new("sandbox", State::Note, note)));
+    findings
+}
+
+/// How long a connected server may take to list its tools here.
+const TO_CONNECT: Duration = Duration::from_secs(20);
+
+/// Whether each connected MCP server can be reached, all at once; their programs are started and ended for it.
+fn connections(loaded: &Loaded) -> Vec<Finding> {
+    let config = &loaded.config;
+    let what = "connection";
+    let mut findings = Vec::new();
+    let mut all: BTreeMap<String, Result<ConnectionConfig, String>> = BTreeMap::new();
+    match connections::read_file(&server::connections_file(config)) {
+        Ok(of_file) => all.extend(of_file),
+        Err(why) => findings.push(
+            Finding::new(what, State::Note, why)
+                .cure("mend the file; what it said before stays in force while the server runs"),
+        ),
+    }
+    let configured = config.connections.clone().into_iter();
+    all.extend(configured.map(|(name, config)| (name, Ok(config))));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return findings;
+    };
+    let launch = server::launch(&loaded.environment);
+    let variables = server::variables(&loaded.environment);
+    findings.extend(runtime.block_on(async {
+        let trying = all.into_iter().map(|(name, config)| {
+            let (launch, variables) = (&launch, &variables);
+            async move {
+                let config = match config {
+                    Ok(config) if config.disabled => {
+                        return Finding::new(what, State::Good, format!("`{name}` is disabled"));
+                    }
+                    Ok(config) => config,
+                    Err(why) => {
+                        return Finding::new(
+                            what,
+                            State::Note,
+                            format!("`{name}` is left out: {why}"),
+                        );
+                    }
+                };
+                let tried = connections::try_connection(&name, &config, launch, variables);
+                match tokio::time::timeout(TO_CONNECT, tried).await {
+                    Ok(Ok((tools, problems))) if problems.is_empty() => {
+                        let tools = count(tools, "tool");
+                        Finding::new(what, State::Good, format!("`{name}` has {tools}"))
+                    }
+                    Ok(Ok((tools, problems))) => {
+                        let (tools, problems) = (count(tools, "tool"), problems.join("; "));
+                        let found = format!("`{name}` has {tools}, but {problems}");
+                        Finding::new(what, State::Note, found)
+                    }
+                    Ok(Err(why)) => Finding::new(what, State::Note, format!("`{name}`: {why}")),
+                    Err(_) => {
+                        let seconds = TO_CONNECT.as_secs();
+                        let found = format!("`{name}` did not answer within {seconds} s");
+                        Finding::new(what, State::Note, found)
+                    }
+                }
+            }
+        });
+        futures::future::join_all(trying).await
+    }));
     findings
 }
 

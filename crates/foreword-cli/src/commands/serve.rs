@@ -55,9 +55,10 @@ async fn start(
     let store = library::open_to_serve(config)?;
     let listener = bind(config.http.listen).await?;
     let listening = listener.local_addr().context("could not listen")?;
-    let (app, more) = server::app(config, Arc::clone(&store), listening)?;
+    let (app, more) = server::app(config, &loaded.environment, Arc::clone(&store), listening)?;
     warnings.extend(more);
     warnings.extend(server::sandbox_warnings(config, &app).await);
+    warnings.extend(server::connection_warnings(&app));
     announce(config, &app, listening, &store.snapshot(), &warnings)?;
 
     let stop = CancellationToken::new();
@@ -121,20 +122,26 @@ fn announce(
     let docs = format!("{base}/docs");
     let library = describe(config, snapshot);
     let sandbox = server::describe_sandboxes(config, &app.sandboxes().state());
+    let connections = server::describe_connections(app);
     if config.log.format == LogFormat::Json {
-        tracing::info!(%listening, %mcp, %docs, %library, %sandbox, "Listening on {listening}");
+        let connections = connections.unwrap_or_else(|| "none".to_owned());
+        tracing::info!(
+            %listening, %mcp, %docs, %library, %sandbox, %connections,
+            "Listening on {listening}"
+        );
         for warning in warnings {
             tracing::warn!("{warning}");
         }
         return Ok(());
     }
-    let facts = [
+    let mut facts = vec![
         ("listening", format!("http://{listening}")),
         ("mcp", mcp),
         ("docs", docs),
         ("library", library),
         ("sandbox", sandbox),
     ];
+    facts.extend(connections.map(|connections| ("servers", connections)));
     let strong = terminal::STRONG;
     let mut lines = vec![format!(
         "{strong}Foreword {}{strong:#}",

@@ -40,10 +40,11 @@ pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> any
         .context("could not start")?;
     let served = runtime.block_on(async {
         let store = library::open_to_serve(config)?;
-        let (app, warnings) = server::app(config, store, config.http.listen)?;
+        let (app, warnings) = server::app(config, &loaded.environment, store, config.http.listen)?;
         for warning in warnings
             .into_iter()
             .chain(server::sandbox_warnings(config, &app).await)
+            .chain(server::connection_warnings(&app))
         {
             tracing::warn!("{warning}");
         }

@@ -51,9 +51,9 @@ pub(super) struct Variable {
     writing: Writing,
 }
 
-/// The variables of a setting, the strongest first; none for lists of tables, which only a file can hold.
+/// The variables of a setting, the strongest first; none for what only a file can hold.
 pub(super) fn variables(path: &str, setting: &Setting) -> Vec<Variable> {
-    if matches!(setting.shape, Shape::Tables(_)) {
+    if is_of_files(&setting.shape) {
         return Vec::new();
     }
     let short = SHORT
@@ -200,7 +200,7 @@ fn parse(value: &OsStr, shape: &Shape, writing: Writing) -> Result<Value, Wrong>
             .filter(|number| minimum.is_none_or(|minimum| *number >= minimum))
             .map(Value::from),
         Shape::Boolean => text.parse::<bool>().ok().map(Value::from),
-        Shape::Table(_) | Shape::Tables(_) => None,
+        Shape::Table(_) | Shape::Tables(_) | Shape::Named(_) | Shape::NamedSecrets => None,
     };
     parsed.ok_or_else(|| {
         wrong(match shape {
@@ -244,7 +244,15 @@ fn report_unknown(set: &Set<'_>, known: &[String], layer: &mut Layer) {
 fn is_table_list(name: &str) -> bool {
     settings()
         .iter()
-        .any(|(path, setting)| matches!(setting.shape, Shape::Tables(_)) && full(path) == name)
+        .any(|(path, setting)| is_of_files(&setting.shape) && full(path) == name)
+}
+
+/// Whether only a file can hold it: lists of tables, and tables with names of their own.
+fn is_of_files(shape: &Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Tables(_) | Shape::Named(_) | Shape::NamedSecrets
+    )
 }
 
 /// Reports names of the system we succeed for what this version does not have.

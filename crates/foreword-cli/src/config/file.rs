@@ -110,6 +110,11 @@ impl Reader<'_> {
                     self.layer.set(path, list, self.origin(value.span()));
                 }
             }
+            (Shape::Named(known), DeValue::Table(sections)) => {
+                if let Some(sections) = self.named(path, sections, known) {
+                    self.layer.set(path, sections, self.origin(value.span()));
+                }
+            }
             (shape, found) => {
                 let origin = self.origin(value.span());
                 match plain(shape, found) {
@@ -138,27 +143,39 @@ impl Reader<'_> {
         let mut list = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let path = format!("{path}[{index}]");
-            let DeValue::Table(table) = item.get_ref() else {
-                let origin = self.origin(item.span());
-                let found = describe(item.get_ref(), true);
-                self.layer.mistake(
-                    origin,
-                    format!("`{path}` has to be a table, not {found}"),
-                    None,
-                );
-                return None;
-            };
-            // The item's own layer: its values become one table rather than settings of their own.
-            let mut reader = Reader {
-                file: self.file,
-                text: self.text,
-                layer: Layer::default(),
-            };
-            reader.table(table, known, &path);
-            self.layer.locate(&path, self.origin(item.span()));
-            list.push(self.layer.adopt(reader.layer, &path));
+            list.push(self.item(&path, item, known)?);
         }
         Some(list.into())
+    }
+
+    /// The sections of a table whose keys are names; none if one of them is no section.
+    fn named(&mut self, path: &str, sections: &DeTable<'_>, known: &Table) -> Option<Value> {
+        let mut named = serde_json::Map::new();
+        for (name, section) in sections {
+            let name = name.get_ref().as_ref();
+            let section = self.item(&join(path, name), section, known)?;
+            named.insert(name.to_owned(), section);
+        }
+        Some(named.into())
+    }
+
+    /// One table of several; its values become one table rather than settings of their own.
+    fn item(&mut self, path: &str, item: &Spanned<DeValue<'_>>, known: &Table) -> Option<Value> {
+        let DeValue::Table(table) = item.get_ref() else {
+            let origin = self.origin(item.span());
+            let found = describe(item.get_ref(), true);
+            let message = format!("`{path}` has to be a table, not {found}");
+            self.layer.mistake(origin, message, None);
+            return None;
+        };
+        let mut reader = Reader {
+            file: self.file,
+            text: self.text,
+            layer: Layer::default(),
+        };
+        reader.table(table, known, path);
+        self.layer.locate(path, self.origin(item.span()));
+        Some(self.layer.adopt(reader.layer, path))
     }
 
     fn secret_file(
@@ -241,6 +258,15 @@ fn plain(shape: &Shape, found: &DeValue<'_>) -> Option<Value> {
                 .then(|| number.into())
         }
         (Shape::Boolean, DeValue::Boolean(value)) => Some((*value).into()),
+        (Shape::NamedSecrets, DeValue::Table(table)) => {
+            let texts = table.iter().map(|(name, text)| {
+                let text = text.get_ref().as_str()?;
+                Some((name.get_ref().to_string(), Value::from(text)))
+            });
+            texts
+                .collect::<Option<serde_json::Map<_, _>>>()
+                .map(Value::from)
+        }
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) mod shape;
 pub(crate) mod show;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
@@ -29,9 +29,10 @@ use foreword_sandbox::SandboxConfig;
 use foreword_server::{
     ServerConfig,
     config::{
-        DeliveryConfig, HttpConfig, LinksConfig, RenderConfig, SessionConfig, UploadsConfig,
-        WorkspaceConfig,
+        DeliveryConfig, HttpConfig, LinksConfig, RenderConfig, SessionConfig, ToolsPromptConfig,
+        UploadsConfig, WorkspaceConfig,
     },
+    connections::ConnectionConfig,
 };
 use foreword_store::StoreConfig;
 use schemars::JsonSchema;
@@ -71,6 +72,10 @@ pub(crate) struct Config {
     pub(crate) uploads: UploadsConfig,
     /// Where commands run.
     pub(crate) sandbox: SandboxConfig,
+    /// What the tools prompt shows.
+    pub(crate) tools_prompt: ToolsPromptConfig,
+    /// MCP servers to connect to, beside those of `connections.json` in the data directory, which has them as other clients do.
+    pub(crate) connections: BTreeMap<String, ConnectionConfig>,
     /// What is logged, and how.
     pub(crate) log: LogConfig,
 }
@@ -87,6 +92,8 @@ impl Default for Config {
             links,
             workspace,
             uploads,
+            tools_prompt,
+            connections,
         } = ServerConfig::default();
         Self {
             data_dir: PathBuf::from("./data"),
@@ -101,6 +108,8 @@ impl Default for Config {
             workspace,
             uploads,
             sandbox: SandboxConfig::default(),
+            tools_prompt,
+            connections,
             log: LogConfig::default(),
         }
     }
@@ -119,6 +128,8 @@ impl Config {
             links: self.links.clone(),
             workspace: self.workspace.clone(),
             uploads: self.uploads.clone(),
+            tools_prompt: self.tools_prompt.clone(),
+            connections: self.connections.clone(),
         }
     }
 }
@@ -182,6 +193,8 @@ pub(crate) struct Loaded {
     pub(crate) file: Option<PathBuf>,
     /// What the operator should know.
     pub(crate) warnings: Vec<String>,
+    /// The environment of the process.
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
 /// One mistake in the configuration.
@@ -234,6 +247,7 @@ pub(crate) fn load(sources: &Sources) -> Result<Loaded, Failure> {
             origins,
             file,
             warnings,
+            environment: sources.environment.clone(),
         })
     } else {
         Err(failure(mistakes))

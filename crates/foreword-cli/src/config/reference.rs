@@ -42,12 +42,23 @@ pub(crate) fn example() -> String {
     let (sections, top): (Vec<_>, Vec<_>) = root()
         .iter()
         .partition(|(_, setting)| matches!(setting.shape, Shape::Table(_)));
+    let (named, top): (Vec<_>, Vec<_>) = top
+        .into_iter()
+        .partition(|(_, setting)| matches!(setting.shape, Shape::Named(_)));
     for (key, setting) in top {
         example.push(example_setting("", key, setting));
     }
-    for (name, setting) in sections {
-        if let Shape::Table(table) = &setting.shape {
-            example_section(&mut example, name, &setting.description, table);
+    for (name, setting) in sections.into_iter().chain(named) {
+        match &setting.shape {
+            Shape::Table(table) => example_section(&mut example, name, &setting.description, table),
+            Shape::Named(table) => {
+                let description = &setting.description;
+                example.push(format!("\n# {description}\n# [{name}.files]{EXAMPLE}\n"));
+                for (field, setting) in table {
+                    example.push(example_setting(name, field, setting));
+                }
+            }
+            _ => {}
         }
     }
     example.concat()
@@ -99,6 +110,21 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth.keys.key", "\"replace-me-3\""),
     ("auth.keys.role", "\"api\""),
     ("auth.keys.instructions", "\"brief\""),
+    ("connections.command", "\"npx\""),
+    (
+        "connections.args",
+        "[\"-y\", \"@modelcontextprotocol/server-filesystem\", \"/srv/files\"]",
+    ),
+    ("connections.env", "{ TOKEN = \"${FILES_TOKEN}\" }"),
+    ("connections.cwd", "\"/srv\""),
+    ("connections.url", "\"https://search.example/mcp\""),
+    (
+        "connections.headers",
+        "{ Authorization = \"Bearer ${SEARCH_TOKEN}\" }",
+    ),
+    ("connections.tools", "[\"read_file\", \"list_directory\"]"),
+    ("connections.profiles", "[\"developer\"]"),
+    ("connections.users", "[\"*@example.com\"]"),
     ("sandbox.rootfs", "\"/srv/workspace-rootfs\""),
     ("sandbox.docker.host", "\"tcp://engine.example:2376\""),
     ("sandbox.docker.cert_path", "\"/etc/foreword/docker\""),
@@ -166,16 +192,16 @@ fn section<'a>(
             sections.push((super::join(parent, key), table));
             continue;
         }
-        page.push(row(&super::join(parent, key), key, setting));
-        if let Shape::Tables(table) = &setting.shape {
-            tables.push((key, table));
+        let path = super::join(parent, key);
+        page.push(row(&path, key, setting));
+        match &setting.shape {
+            Shape::Tables(table) => tables.push((format!("[[{path}]]"), table)),
+            Shape::Named(table) => tables.push((format!("[{path}.NAME]"), table)),
+            _ => {}
         }
     }
-    for (key, table) in tables {
-        page.push(format!(
-            "\nEach `[[{}]]`:\n\n{ITEM_HEAD}",
-            super::join(parent, key)
-        ));
+    for (heading, table) in tables {
+        page.push(format!("\nEach `{heading}`:\n\n{ITEM_HEAD}"));
         item_rows(page, table);
     }
     for (path, table) in sections {

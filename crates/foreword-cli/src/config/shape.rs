@@ -17,6 +17,10 @@ pub(crate) enum Shape {
     Table(Table),
     /// Any number of `[[…]]` tables.
     Tables(Table),
+    /// Any number of sections with names of the operator's choice.
+    Named(Table),
+    /// Texts that are never shown, by names of the operator's choice.
+    NamedSecrets,
     /// A text; with choices, one of these words.
     Text {
         /// The allowed words with their meaning; empty if any text will do.
@@ -97,6 +101,8 @@ impl Shape {
         match self {
             Self::Table(_) => "a section".to_owned(),
             Self::Tables(_) => "a list of tables".to_owned(),
+            Self::Named(_) => "a table of sections by name".to_owned(),
+            Self::NamedSecrets => "a table of texts by name".to_owned(),
             Self::Text { choices } if choices.is_empty() => "a text".to_owned(),
             Self::Text { choices } => {
                 let words: Vec<String> = choices
@@ -165,7 +171,13 @@ fn shape(schema: &Value, definitions: &Value) -> Shape {
         kind => kind,
     };
     match kind.as_str() {
-        Some("object") => Shape::Table(table(schema, definitions)),
+        Some("object") => match schema.get("additionalProperties") {
+            Some(values @ Value::Object(_)) => match shape(values, definitions) {
+                Shape::Table(table) => Shape::Named(table),
+                _ => Shape::NamedSecrets,
+            },
+            _ => Shape::Table(table(schema, definitions)),
+        },
         Some("array") => match shape(&schema["items"], definitions) {
             Shape::Table(table) => Shape::Tables(table),
             Shape::Secret => Shape::Secrets,

@@ -84,6 +84,15 @@ fn redacted(value: Value, shape: &Shape) -> Value {
         (_, Value::Null) => Value::Null,
         (Shape::Secret, _) => REDACTED.into(),
         (Shape::Secrets, Value::Array(items)) => vec![REDACTED; items.len()].into(),
+        (Shape::NamedSecrets, Value::Object(fields)) => {
+            let hidden = fields.into_iter().map(|(name, _)| (name, REDACTED.into()));
+            hidden.collect::<Map<_, _>>().into()
+        }
+        (Shape::Named(table), Value::Object(sections)) => {
+            let sections = sections.into_iter();
+            let sections = sections.map(|(name, section)| (name, redacted_table(section, table)));
+            sections.collect::<Map<_, _>>().into()
+        }
         (Shape::Tables(table), Value::Array(items)) => items
             .into_iter()
             .map(|item| redacted_table(item, table))

@@ -23,6 +23,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
+        foreword_server::choose_tls();
         Self {
             directory: tempfile::tempdir().unwrap(),
             environment: Vec::new(),

@@ -16,7 +16,7 @@ use axum::{
 };
 use foreword_sandbox::{NoSandboxes, SandboxConfig};
 use foreword_server::{
-    App, AppParts, ServerConfig, Workspaces, config::SessionMode, render::Surroundings,
+    App, AppParts, Connections, ServerConfig, Workspaces, config::SessionMode, render::Surroundings,
 };
 use foreword_store::{Clock, StoreConfig, YamlStore};
 use http::header::CONTENT_TYPE;
@@ -150,6 +150,7 @@ async fn serve_foreword(listener: TcpListener) {
         Arc::clone(&clock),
     );
     let app = App::new(AppParts {
+        connections: Connections::none(Arc::clone(&clock)),
         sandboxes: Arc::new(NoSandboxes::wanted()),
         surroundings: Surroundings::without_workspace(),
         store: Arc::new(store),

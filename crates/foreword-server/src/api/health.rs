@@ -6,7 +6,9 @@ use foreword_store::Health;
 use http::{HeaderMap, header};
 use serde::Serialize;
 
-use crate::{api::openapi::KeyProblems, app::App, error::FaultItem, metrics};
+use crate::{
+    api::openapi::KeyProblems, app::App, connections::ConnectionState, error::FaultItem, metrics,
+};
 
 /// The process lives: what a supervisor asks before it restarts it.
 #[utoipa::path(
@@ -61,6 +63,7 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
                 .collect(),
         });
     }
+    components.extend(connections(&app));
     let all_well = |component: &Component| matches!(component.status, ComponentStatus::Ok);
     Json(Readiness {
         status: if components.iter().all(all_well) {
@@ -69,6 +72,39 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
             ComponentStatus::Degraded
         },
         components: app.keys().caller(&headers).is_ok().then_some(components),
+    })
+}
+
+/// The MCP servers that this one is a client of, if there are any; those that are down are named.
+fn connections(app: &App) -> Option<Component> {
+    let statuses = app.connections().statuses();
+    let of_file = app.connections().errors();
+    if statuses.is_empty() && of_file.is_empty() {
+        return None;
+    }
+    let missing = statuses.iter().filter_map(|status| match status.state {
+        ConnectionState::Ready | ConnectionState::Disabled => None,
+        ConnectionState::Connecting | ConnectionState::Down | ConnectionState::Refused => {
+            let why = status.last_error.as_deref().unwrap_or("not connected yet");
+            Some(format!(
+                "`{}` is {}: {why}",
+                status.name,
+                status.state.as_str()
+            ))
+        }
+    });
+    let errors: Vec<_> = missing
+        .chain(of_file)
+        .map(|error| FaultItem::new("", error))
+        .collect();
+    Some(Component {
+        name: "connections",
+        status: if errors.is_empty() {
+            ComponentStatus::Ok
+        } else {
+            ComponentStatus::Degraded
+        },
+        errors,
     })
 }
 
@@ -83,6 +119,11 @@ pub(crate) async fn readyz(State(app): State<App>, headers: HeaderMap) -> impl I
 pub(crate) async fn show_metrics(State(app): State<App>) -> impl IntoResponse {
     let cache = app.renderer().cache_usage().await;
     app.metrics().cache_size(cache.bytes, cache.entries);
+    let statuses = app.connections().statuses();
+    for state in ConnectionState::ALL {
+        let count = statuses.iter().filter(|status| status.state == state);
+        app.metrics().connections(state, count.count() as u64);
+    }
     (
         [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)],
         app.metrics().encode(),

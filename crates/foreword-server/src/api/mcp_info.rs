@@ -58,6 +58,7 @@ pub(crate) async fn get_mcp_info(State(app): State<App>) -> Json<McpInfo> {
         tools: app
             .tools()
             .iter()
+            .chain(&app.connections().catalog().tools)
             .map(|tool| ToolInfo {
                 name: tool.name.clone(),
                 description: tool.description.clone().unwrap_or_default(),

@@ -24,12 +24,14 @@ use tokio::time::Instant;
 use crate::{
     app::App,
     config::Form,
+    connections::Route,
     metrics::{Tier, ToolOutcome},
     render::RenderError,
     session::{Session, SessionError, SessionReader, SessionRequest, SessionSources},
 };
 
 use super::{
+    changes, handed_on,
     instructions::nobodys_session,
     resources,
     running::{CallName, RunningCall, RunningCalls},
@@ -130,8 +132,13 @@ impl Handler {
         Ok(prompt.text())
     }
 
-    fn tool(&self, name: &str) -> Option<&Tool> {
-        self.app.tools().iter().find(|tool| tool.name == name)
+    /// One of our own tools, or one that is handed on.
+    fn tool(&self, name: &str) -> Option<Called> {
+        let own = self.app.tools().iter().find(|tool| tool.name == name);
+        own.map(|tool| Called::Own(tool.clone())).or_else(|| {
+            let catalog = self.app.connections().catalog();
+            catalog.route(name).cloned().map(Called::HandedOn)
+        })
     }
 
     /// The full text, whatever form the handshake had.
@@ -174,6 +181,25 @@ impl Handler {
         }
     }
 
+    /// What the server says whose tool it is. Whose call it is has to be known, as for our own tools.
+    async fn hand_on(
+        &self,
+        route: &Route,
+        arguments: Option<JsonObject>,
+        session: SessionRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        match session.require() {
+            Ok(session) => {
+                let _running = listed(context, &session);
+                handed_on::call(&self.app, &session, route, arguments, context).await
+            }
+            Err(error) => Ok(CallToolResult::error(vec![ContentBlock::text(
+                error.to_string(),
+            )])),
+        }
+    }
+
     fn session(
         &self,
         context: &RequestContext<RoleServer>,
@@ -192,6 +218,7 @@ impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder().enable_tools().build();
         resources::declare(&self.app, &mut capabilities);
+        changes::declare(&mut capabilities);
         ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
@@ -202,7 +229,7 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
         if matches!(self.source, Source::Http) {
-            resources::without_changes(&mut result.capabilities);
+            changes::retract(&mut result.capabilities);
         }
         context.peer.set_peer_info(request);
         result.instructions = Some(self.instructions(&context).await?);
@@ -231,7 +258,9 @@ impl ServerHandler for Handler {
         }
         let session = self.session(&context);
         session.map_err(|error| refuse(&context, &error))?;
-        let mut result = ListToolsResult::with_all_items(self.app.tools().to_vec());
+        let catalog = self.app.connections().catalog();
+        let tools = self.app.tools().iter().chain(&catalog.tools);
+        let mut result = ListToolsResult::with_all_items(tools.cloned().collect());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
             result.cache_scope = Some(CacheScope::Public);
@@ -240,7 +269,9 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tool(name).cloned()
+        let own = self.app.tools().iter().find(|tool| tool.name == name);
+        own.cloned()
+            .or_else(|| self.app.connections().catalog().tool(name).cloned())
     }
 
     async fn call_tool(
@@ -248,7 +279,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.tool(&request.name) else {
+        let Some(called) = self.tool(&request.name) else {
             let message = format!(
                 "unknown tool `{}`; `tools/list` names those that exist",
                 request.name
@@ -258,16 +289,31 @@ impl ServerHandler for Handler {
         let session = self.session(&context);
         let session = session.map_err(|error| refuse(&context, &error))?;
         let started = Instant::now();
-        let result = self.work(tool, request.arguments, session, &context).await;
+        let (label, result) = match called {
+            Called::Own(tool) => {
+                let result = self.work(&tool, request.arguments, session, &context).await;
+                (tool.name, result)
+            }
+            Called::HandedOn(route) => {
+                let called = self.hand_on(&route, request.arguments, session, &context);
+                let result = Box::pin(called).await;
+                let result = result.inspect_err(|_| {
+                    let seconds = started.elapsed().as_secs_f64();
+                    let label = route.server.clone().into();
+                    self.app
+                        .metrics()
+                        .tool_call(label, ToolOutcome::Error, seconds);
+                })?;
+                (route.server.into(), result)
+            }
+        };
         let outcome = if result.is_error == Some(true) {
             ToolOutcome::Error
         } else {
             ToolOutcome::Success
         };
         let seconds = started.elapsed().as_secs_f64();
-        self.app
-            .metrics()
-            .tool_call(tool.name.clone(), outcome, seconds);
+        self.app.metrics().tool_call(label, outcome, seconds);
         Ok(result.into())
     }
 
@@ -314,14 +360,14 @@ impl ServerHandler for Handler {
         &self,
         _requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        resources::subscription(&self.app)
+        Some(changes::subscription(&self.app))
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let context = subscription.request_context();
         let session = self.session(context).and_then(SessionRequest::require);
         let session = session.map_err(|error| refuse(context, &error))?;
-        resources::listen(&self.app, &session, &subscription).await
+        changes::listen(&self.app, &session, &subscription).await
     }
 
     /// A client of an older revision on stdio hears of changes without asking.
@@ -329,7 +375,7 @@ impl ServerHandler for Handler {
         if let Source::Stdio(session) = &self.source {
             let session = session.read(self.app.sessions(), &RequestMetaObject::default());
             if let Ok(session) = session.and_then(SessionRequest::require) {
-                resources::tell(self.app.clone(), session, context.peer);
+                changes::tell(self.app.clone(), session, context.peer);
             }
         }
     }
@@ -365,6 +411,12 @@ const KNOWN_METHODS: [&str; 11] = [
     "subscriptions/listen",
     "prompts/list",
 ];
+
+/// A tool that a client calls.
+enum Called {
+    Own(Tool),
+    HandedOn(Route),
+}
 
 /// Why a tool did not do its work, in words for the model.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,9 @@
 mod accept;
 mod arguments;
 mod batch;
+mod changes;
 pub(crate) mod endpoint;
+mod handed_on;
 mod handler;
 pub(crate) mod instructions;
 mod message;

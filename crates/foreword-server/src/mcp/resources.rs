@@ -2,30 +2,28 @@
 //!
 //! Nothing is registered: the list is the directory, so a restart, a second process and an upload by another path agree. A
 //! URI names its chat, since clients do not resend headers when they read; a request that names a chat of its own sees only
-//! that one. Deliberately absent: outputs (they have links) and subscriptions to single files.
+//! that one. Deliberately absent: outputs (they have links), subscriptions to single files, and news of changes (see
+//! [`super::changes`]).
 
 use std::{
     fmt,
     io::{self, Read},
     os::unix::ffi::OsStrExt,
-    time::Duration,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use foreword_sandbox::UPLOADS;
 use percent_encoding::{percent_decode_str, percent_encode};
 use rmcp::{
-    ErrorData, Peer, RoleServer,
+    ErrorData,
     model::{
         Annotations, CompleteRequestParams, CompleteResult, CompletionInfo, ErrorCode, JsonObject,
         ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams,
         ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
-        ResourcesCapability, ServerCapabilities, SubscriptionFilter,
+        ResourcesCapability, ServerCapabilities,
     },
-    service::SubscriptionContext,
 };
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::{
     app::App,
@@ -38,7 +36,6 @@ use crate::{
         files::{self, DotFiles, FileEntry},
         media,
         name::UploadName,
-        uploads::Stamp,
     },
 };
 
@@ -51,9 +48,6 @@ const SCHEME: &str = "file://uploads/";
 /// The URI with its two variables.
 const TEMPLATE: &str = "file://uploads/{chat_id}/{path}";
 
-/// How often to look whether the uploads of a chat have changed.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// Says what can be had, where files are kept at all.
 pub(super) fn declare(app: &App, capabilities: &mut ServerCapabilities) {
     if app.workspaces().are_kept() {
@@ -61,13 +55,6 @@ pub(super) fn declare(app: &App, capabilities: &mut ServerCapabilities) {
         resources.list_changed = Some(true);
         capabilities.resources = Some(resources);
         capabilities.completions = Some(JsonObject::new());
-    }
-}
-
-/// Takes back what the older revisions could not receive over HTTP: without sessions there is nothing to send it on.
-pub(super) fn without_changes(capabilities: &mut ServerCapabilities) {
-    if let Some(resources) = &mut capabilities.resources {
-        resources.list_changed = None;
     }
 }
 
@@ -195,104 +182,6 @@ pub(super) async fn complete(
     let completion = CompletionInfo::with_pagination(values.collect(), total, has_more)
         .expect("no more values are taken than may be given");
     Ok(CompleteResult::new(completion))
-}
-
-/// What can be listened to.
-pub(super) fn subscription(app: &App) -> Option<SubscriptionFilter> {
-    app.workspaces().are_kept().then(|| {
-        SubscriptionFilter::builder()
-            .resources_list_changed()
-            .build()
-    })
-}
-
-/// Tells of changes until the client or the server ends it; not of those to a chat that is another user's.
-pub(super) async fn listen(
-    app: &App,
-    session: &Session,
-    subscription: &SubscriptionContext,
-) -> Result<(), ErrorData> {
-    let telling = async {
-        if subscription.accepted().resources_list_changed != Some(true) {
-            return std::future::pending().await;
-        }
-        app.workspaces()
-            .find_for(session)
-            .await
-            .map_err(|error| refused(&error))?;
-        let mut changes = Changes::of(app, &session.chat_id).await;
-        loop {
-            changes.next().await;
-            let told = subscription.sink().notify_resource_list_changed();
-            if told.await.is_err() {
-                return Ok(());
-            }
-        }
-    };
-    tokio::select! {
-        told = telling => told,
-        () = subscription.cancelled() => Ok(()),
-        () = app.stopping().cancelled() => Ok(()),
-    }
-}
-
-/// Tells a client of changes as long as it is there.
-pub(super) fn tell(app: App, session: Session, peer: Peer<RoleServer>) {
-    if !app.workspaces().are_kept() {
-        return;
-    }
-    // It ends with its connection, of which stdio has one.
-    tokio::spawn(async move {
-        let telling = async {
-            let mut changes = Changes::of(&app, &session.chat_id).await;
-            loop {
-                changes.next().await;
-                if peer.notify_resource_list_changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        let closed = async {
-            while !peer.is_transport_closed() {
-                sleep(LOOK).await;
-            }
-        };
-        tokio::select! {
-            () = telling => {}
-            () = closed => {}
-            () = app.stopping().cancelled() => {}
-        }
-    });
-}
-
-/// Looks at the directory now and then: uploads may come through another process.
-struct Changes<'a> {
-    app: &'a App,
-    chat_id: &'a ChatId,
-    known: Stamp,
-}
-
-impl<'a> Changes<'a> {
-    async fn of(app: &'a App, chat_id: &'a ChatId) -> Self {
-        let known = app.workspaces().uploads_stamp(chat_id).await;
-        Self {
-            app,
-            chat_id,
-            known,
-        }
-    }
-
-    /// Waits for the next one.
-    async fn next(&mut self) {
-        loop {
-            sleep(LOOK).await;
-            let stamp = self.app.workspaces().uploads_stamp(self.chat_id).await;
-            if stamp != self.known {
-                self.known = stamp;
-                return;
-            }
-        }
-    }
 }
 
 async fn uploads(app: &App, session: &Session) -> Result<Vec<FileEntry>, ErrorData> {
@@ -426,7 +315,7 @@ fn not_found(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })))
 }
 
-fn refused(error: &WorkspaceError) -> ErrorData {
+pub(super) fn refused(error: &WorkspaceError) -> ErrorData {
     let code = match error {
         WorkspaceError::Off => {
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, error.to_string(), None);

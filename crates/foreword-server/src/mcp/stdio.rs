@@ -84,6 +84,7 @@ pub async fn serve_stdio(
     let sweeping = keep_sweeping(app.workspaces().clone(), stopping.clone());
     let sweeping = AbortOnDropHandle::new(tokio::spawn(sweeping));
     let sandboxes = Arc::clone(app.sandboxes());
+    let connections = app.connections().clone();
     let idle = stop_idle_sandboxes(Arc::downgrade(&sandboxes), IDLE_CHECK);
     let idle = AbortOnDropHandle::new(tokio::spawn(idle));
     let handler = Handler::for_stdio(app, session);
@@ -106,6 +107,6 @@ pub async fn serve_stdio(
         Err(_) => Err(StdioError::NoHandshake),
     };
     drop((sweeping, idle));
-    sandboxes.stop_all().await;
+    tokio::join!(sandboxes.stop_all(), connections.close());
     ended
 }

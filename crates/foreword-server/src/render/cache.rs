@@ -40,6 +40,14 @@ pub(super) struct Cache {
     seen: ArcSwapOption<Seen>,
 }
 
+/// What all prompts of a time are made of, whoever they are for.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) library: &'a Snapshot,
+    /// The generation of the connected servers' tools.
+    pub(super) tools: u64,
+}
+
 /// How much the cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheUsage {
@@ -75,11 +83,11 @@ impl Cache {
     pub(super) async fn get_or_render(
         &self,
         subject: Subject,
-        snapshot: &Snapshot,
+        sources: Sources<'_>,
         render: impl Fn(&Subject) -> Result<Rendering, RenderError>,
     ) -> Result<Found, RenderError> {
         let key = Key {
-            library: self.generation(snapshot),
+            sources: self.generation(sources),
             subject,
         };
         loop {
@@ -139,7 +147,7 @@ impl Cache {
             return Head::default();
         }
         let head_key = HeadKey {
-            library: key.library,
+            sources: key.sources,
             shape: key.subject.shape,
             profile_id: key.subject.profile_id.clone(),
         };
@@ -153,25 +161,27 @@ impl Cache {
         head
     }
 
-    /// Counts the libraries seen, so that a key never meets a text of another library.
+    /// Counts the sources seen, so that a key never meets a text of others.
     ///
     /// The old ones' texts leave when their time is up or room is needed: to throw thousands out at once would take a
     /// while, at the cost of the request that happens to come first.
-    fn generation(&self, snapshot: &Snapshot) -> u64 {
+    fn generation(&self, sources: Sources<'_>) -> u64 {
         loop {
             let seen = self.seen.load();
             if let Some(seen) = &*seen
-                && seen.revision == snapshot.revision
+                && seen.revision == sources.library.revision
+                && seen.tools == sources.tools
             {
                 return seen.generation;
             }
             let generation = seen.as_ref().map_or(0, |seen| seen.generation) + 1;
             let next = Arc::new(Seen {
-                revision: snapshot.revision.clone(),
+                revision: sources.library.revision.clone(),
+                tools: sources.tools,
                 generation,
             });
             let before = self.seen.compare_and_swap(&*seen, Some(next));
-            // Of several requests that see a library first, one counts it: their prompts have one key.
+            // Of several requests that see them first, one counts them: their prompts have one key.
             if before.as_ref().map(Arc::as_ptr) == seen.as_ref().map(Arc::as_ptr) {
                 return generation;
             }
@@ -188,7 +198,7 @@ pub(super) struct Found {
 /// Everything that the renderer may read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    library: u64,
+    sources: u64,
     subject: Subject,
 }
 
@@ -211,14 +221,15 @@ impl Key {
 /// What sessions with the same head have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct HeadKey {
-    library: u64,
+    sources: u64,
     shape: Shape,
     profile_id: Option<Arc<str>>,
 }
 
-/// The library that was seen last.
+/// What was seen last.
 struct Seen {
     revision: String,
+    tools: u64,
     generation: u64,
 }
 
@@ -299,7 +310,7 @@ mod tests {
 
     fn kept_for(degraded: bool, ttl: u64) -> Option<Duration> {
         let key = Key {
-            library: 1,
+            sources: 1,
             subject: Subject {
                 shape: Shape::Form(Form::Neutral),
                 profile_id: None,

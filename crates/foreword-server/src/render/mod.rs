@@ -20,6 +20,7 @@ use indexmap::IndexMap;
 
 use crate::{
     config::{Form, ServerConfig},
+    connections::{Catalog, Connections},
     links::Links,
     metrics::{Metrics, RenderOutcome},
     session::{ChatId, Session},
@@ -29,7 +30,7 @@ pub use cache::CacheUsage;
 pub use prompt::SessionPrompt;
 pub use surroundings::{README_PATH, Surroundings};
 
-use cache::Cache;
+use cache::{Cache, Sources};
 use rendering::{Rendering, Subject};
 
 /// Renders sessions' prompts and keeps the results for a while.
@@ -38,6 +39,7 @@ pub struct Renderer {
     clock: Clock,
     links: Links,
     surroundings: Surroundings,
+    connections: Connections,
     metrics: Metrics,
     cache: Cache,
 }
@@ -102,6 +104,7 @@ impl Renderer {
         clock: Clock,
         links: Links,
         surroundings: Surroundings,
+        connections: Connections,
         metrics: Metrics,
     ) -> Self {
         Self {
@@ -109,6 +112,7 @@ impl Renderer {
             clock,
             links,
             surroundings,
+            connections,
             metrics,
             cache: Cache::new(&config.render),
         }
@@ -121,9 +125,14 @@ impl Renderer {
         shape: impl Into<Shape>,
     ) -> Result<SessionPrompt, RenderError> {
         let snapshot = self.store.snapshot();
+        let catalog = self.connections.catalog();
         let subject = self.subject(session, shape.into());
-        let found = self.cache.get_or_render(subject, &snapshot, |subject| {
-            self.rendering(&snapshot.library, subject, &Extras::default())
+        let sources = Sources {
+            library: &snapshot,
+            tools: catalog.generation,
+        };
+        let found = self.cache.get_or_render(subject, sources, |subject| {
+            self.rendering(&snapshot.library, &catalog, subject, &Extras::default())
         });
         // It is large, and everything that waits for a prompt would be moved about with it.
         let found = Box::pin(found).await?;
@@ -152,7 +161,9 @@ impl Renderer {
         extras: &Extras,
     ) -> Result<Rendered, RenderError> {
         let subject = self.subject(session, shape.into());
-        Ok(self.rendering(library, &subject, extras)?.into_rendered())
+        let catalog = self.connections.catalog();
+        let rendering = self.rendering(library, &catalog, &subject, extras)?;
+        Ok(rendering.into_rendered())
     }
 
     /// Drops what is kept: of one chat, or everything.
@@ -169,10 +180,13 @@ impl Renderer {
     fn rendering(
         &self,
         library: &Library,
+        catalog: &Catalog,
         subject: &Subject,
         extras: &Extras,
     ) -> Result<Rendering, RenderError> {
-        let rendering = Rendering::new(library, subject, &self.links, &self.surroundings, extras);
+        let surroundings = &self.surroundings;
+        let tools = &catalog.prompt.text;
+        let rendering = Rendering::new(library, tools, subject, &self.links, surroundings, extras);
         self.metrics.render(match &rendering {
             Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
             Ok(_) => RenderOutcome::Complete,

@@ -25,7 +25,7 @@ use super::{
 /// What stands for a session's values in a text that is the same for all sessions.
 const KNOWN_LATER: &str = "(known at call time)";
 
-/// Everything that a text may depend on beside the library.
+/// Everything that a text may depend on beside the library and the tools.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) shape: Shape,
@@ -77,6 +77,7 @@ pub(super) struct Rendering {
 impl Rendering {
     pub(super) fn new(
         library: &Library,
+        tools_prompt: &str,
         subject: &Subject,
         links: &Links,
         surroundings: &Surroundings,
@@ -96,7 +97,7 @@ impl Rendering {
             profile_id: subject.profile_id.as_deref(),
             session: values.by_name(),
             variables: extras.variables.clone(),
-            tools_prompt: extras.tools_prompt.as_deref().unwrap_or_default(),
+            tools_prompt: extras.tools_prompt.as_deref().unwrap_or(tools_prompt),
             context,
             system_override: extras.system_override.as_deref(),
             budget: None,

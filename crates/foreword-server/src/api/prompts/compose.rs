@@ -238,7 +238,7 @@ pub(crate) async fn preview_given_prompt(
             variables: body.variables,
             tools_prompt: body
                 .tools
-                .map(|servers| prompts::tools::describe_tools(&servers).prompt.text),
+                .map(|servers| prompts::tools::describe_tools(&app, &servers).prompt.text),
         },
         library: body.library,
     };

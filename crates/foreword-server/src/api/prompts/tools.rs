@@ -19,12 +19,51 @@ use super::{
 use crate::{
     api::openapi::{PreviewProblems, ReadProblems},
     app::App,
+    connections::ConnectionStatus,
     error::ApiError,
     extract::Json,
-    operations::prompts::{self, tools::DescribedTools},
+    operations::prompts::{
+        self,
+        tools::{ConnectedTools, DescribedTools},
+    },
 };
 
-/// The tools prompt and what it is made of.
+/// The tools prompt of the connected servers, and how these are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConnectedToolsAnswer {
+    /// Markdown; empty without tools.
+    mcp_tools_prompt: String,
+    /// How many tools there are, before any cut.
+    tools_count: usize,
+    /// The servers by name, those that are not connected too.
+    servers: Vec<ConnectedServer>,
+    /// What is wrong with `connections.json` as a whole; what it said before stays in force.
+    errors: Vec<String>,
+}
+
+/// A connected server, or one that should be.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConnectedServer {
+    name: String,
+    /// `connecting`, `ready`, `down` (tried again by itself), `disabled`, or `refused` (it cannot be made as it is written).
+    state: &'static str,
+    /// `stdio` or `http`.
+    transport: Option<&'static str>,
+    /// Whether its tools are handed on to MCP clients, as `NAME__TOOL`.
+    exposed: bool,
+    /// The revision of MCP that is spoken.
+    protocol_version: Option<String>,
+    /// How many of its tools are taken.
+    tools: usize,
+    /// What went wrong last.
+    last_error: Option<String>,
+    /// When its tools were listed last, RFC 3339 in UTC.
+    last_refresh: Option<String>,
+    /// What was left out, and why.
+    problems: Vec<String>,
+}
+
+/// The tools prompt of a list, and what it is made of.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolsPromptAnswer {
     /// Markdown; empty without tools.
@@ -46,7 +85,7 @@ pub(crate) struct ToolsServer {
 #[utoipa::path(
     get, path = "/api/prompts/mcp-tools", tag = "prompts",
     params(IfNoneMatch),
-    responses((status = 200, description = "The tools prompt", body = ToolsPromptAnswer), ReadProblems),
+    responses((status = 200, description = "The tools prompt", body = ConnectedToolsAnswer), ReadProblems),
 )]
 pub(crate) async fn get_tools_prompt(
     State(app): State<App>,
@@ -54,7 +93,7 @@ pub(crate) async fn get_tools_prompt(
     if_none_match: IfNoneMatch,
 ) -> Answer {
     let (tools, snapshot) = prompts::tools::get_tools_prompt(&app);
-    let body = ToolsPromptAnswer::from(tools);
+    let body = ConnectedToolsAnswer::from(tools);
     Answer::computed(&body, snapshot.revision.clone()).unless(&if_none_match)
 }
 
@@ -70,7 +109,7 @@ pub(crate) async fn make_tools_prompt(
     Json(body): Json<Value>,
 ) -> Result<Answer, ApiError> {
     let servers = read_body(&body)?;
-    let tools = prompts::tools::describe_tools(&servers);
+    let tools = prompts::tools::describe_tools(&app, &servers);
     let revision = app.store().snapshot().revision.clone();
     Ok(Answer::computed(&ToolsPromptAnswer::from(tools), revision))
 }
@@ -155,6 +194,33 @@ pub(crate) fn tool_list() -> Schema {
         )
         .required("name");
     ArrayBuilder::new().items(tool).build().into()
+}
+
+impl From<ConnectedTools> for ConnectedToolsAnswer {
+    fn from(connected: ConnectedTools) -> Self {
+        Self {
+            mcp_tools_prompt: connected.prompt.text,
+            tools_count: connected.prompt.total,
+            servers: connected.servers.into_iter().map(Into::into).collect(),
+            errors: connected.errors,
+        }
+    }
+}
+
+impl From<ConnectionStatus> for ConnectedServer {
+    fn from(status: ConnectionStatus) -> Self {
+        Self {
+            name: status.name,
+            state: status.state.as_str(),
+            transport: status.transport,
+            exposed: status.exposed,
+            protocol_version: status.protocol_version,
+            tools: status.tools,
+            last_error: status.last_error,
+            last_refresh: status.last_refresh.map(|time| time.to_string()),
+            problems: status.problems,
+        }
+    }
 }
 
 impl From<DescribedTools> for ToolsPromptAnswer {

@@ -12,7 +12,6 @@ use foreword_compose::{
 };
 use foreword_store::{LoadError, parse_library};
 
-use super::tools;
 use crate::{
     app::App,
     config::Form,
@@ -109,7 +108,8 @@ fn compose_without_chat(
     session: &Session,
     extras: &Extras,
 ) -> Result<Composition, ProfileNotFound> {
-    let connected = tools::connected_tools_prompt(app);
+    let catalog = app.connections().catalog();
+    let connected = &catalog.prompt;
     let context = extras
         .context
         .iter()

@@ -11,7 +11,6 @@ use foreword_store::{
 use super::{
     Document, Found, Proposal, Scope, submit,
     tags::{Precondition, is_default, profile_tag},
-    tools,
 };
 use crate::app::App;
 
@@ -227,10 +226,10 @@ pub(super) fn detail(
 }
 
 fn preview(app: &App, library: &Library, profile: &Profile) -> Composition {
-    let tools_prompt = tools::connected_tools_prompt(app);
+    let catalog = app.connections().catalog();
     let request = Request {
         profile_id: Some(&profile.id),
-        tools_prompt: &tools_prompt.text,
+        tools_prompt: &catalog.prompt.text,
         ..Request::default()
     };
     compose(library, &request).expect("the profile was taken from this library")

@@ -2,10 +2,24 @@
 
 use std::sync::Arc;
 
-use foreword_compose::{ToolServer, ToolsPrompt, ToolsPromptOptions, tools_prompt};
+use foreword_compose::{ToolServer, ToolsPrompt, tools_prompt};
 use foreword_store::Snapshot;
 
-use crate::app::App;
+use crate::{
+    app::App,
+    connections::{ConnectionStatus, tools_prompt_options},
+};
+
+/// The tools prompt of the connected servers, and how these are.
+#[derive(Debug, Clone)]
+pub struct ConnectedTools {
+    /// The text and what was counted.
+    pub prompt: ToolsPrompt,
+    /// The servers by name, those that are not connected too.
+    pub servers: Vec<ConnectionStatus>,
+    /// What is wrong with the file that names them.
+    pub errors: Vec<String>,
+}
 
 /// A tools prompt and the servers that it is made of.
 #[derive(Debug, Clone)]
@@ -18,33 +32,29 @@ pub struct DescribedTools {
 
 /// The tools prompt of the servers that are connected now.
 #[must_use]
-pub fn get_tools_prompt(app: &App) -> (DescribedTools, Arc<Snapshot>) {
-    (
-        describe_tools(&connected_servers(app)),
-        app.store().snapshot(),
-    )
+pub fn get_tools_prompt(app: &App) -> (ConnectedTools, Arc<Snapshot>) {
+    let connections = app.connections();
+    let connected = ConnectedTools {
+        prompt: connections.catalog().prompt.clone(),
+        servers: connections.statuses(),
+        errors: connections.errors(),
+    };
+    (connected, app.store().snapshot())
 }
 
 /// The tools prompt of a given list.
 #[must_use]
-pub fn describe_tools(servers: &[ToolServer]) -> DescribedTools {
+pub fn describe_tools(app: &App, servers: &[ToolServer]) -> DescribedTools {
     let mut counts: Vec<(String, usize)> = servers
         .iter()
         .map(|server| (server.name.clone(), server.tools.len()))
         .collect();
     counts.sort();
     DescribedTools {
-        prompt: tools_prompt(servers, ToolsPromptOptions::default()),
+        prompt: tools_prompt(
+            servers,
+            tools_prompt_options(app.connections().tools_prompt()),
+        ),
         servers: counts,
     }
-}
-
-/// The tools prompt that profiles get outside any session.
-pub(super) fn connected_tools_prompt(app: &App) -> ToolsPrompt {
-    tools_prompt(&connected_servers(app), ToolsPromptOptions::default())
-}
-
-/// The servers that Foreword is a client of: none yet.
-fn connected_servers(_app: &App) -> Vec<ToolServer> {
-    Vec::new()
 }

@@ -12,8 +12,9 @@ use std::{
 use axum::{Router, body::Body, response::Response};
 use foreword_sandbox::{NoSandboxes, SandboxConfig, Sandboxes};
 use foreword_server::{
-    App, AppParts, ServerConfig, Workspaces,
+    App, AppParts, Connections, ServerConfig, Workspaces,
     config::{KeyConfig, Role, Secret},
+    connections::{ConnectionsSetup, Launch},
     render::Surroundings,
 };
 use foreword_store::{Clock, Store, StoreConfig, YamlStore};
@@ -186,6 +187,7 @@ impl TestServerBuilder {
     }
 
     pub(crate) fn start(self) -> TestServer {
+        foreword_server::choose_tls();
         let now = Arc::new(Mutex::new(START.parse().unwrap()));
         let clock: Clock = {
             let now = Arc::clone(&now);
@@ -208,7 +210,16 @@ impl TestServerBuilder {
             &self.config,
             Arc::clone(&clock),
         );
+        let connections = Connections::start(ConnectionsSetup {
+            configured: self.config.connections.clone(),
+            file: None,
+            tools_prompt: self.config.tools_prompt.clone(),
+            launch: Launch::default(),
+            variables: Arc::new(|name| (name == "SET").then(|| "from the environment".to_owned())),
+            clock: Arc::clone(&clock),
+        });
         let app = App::new(AppParts {
+            connections,
             sandboxes: self
                 .sandboxes
                 .unwrap_or_else(|| Arc::new(NoSandboxes::wanted())),

@@ -1,0 +1,163 @@
+//! Keeps one connection: makes it, lists its tools again when they change, and makes it anew when it ends.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    pin,
+    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Shared,
+    board::Turn,
+    config::{Connection, Transport},
+    link::{Link, Opening},
+};
+
+/// The shortest and the longest pause before a connection is tried again.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A connection that lasted so long ended for a reason of its own, and is tried again soon.
+const LASTED: Duration = Duration::from_secs(60);
+
+/// How long the tools of a server that is down stay in the prompt: most are back before anybody notices.
+pub(super) const GRACE: Duration = Duration::from_secs(60);
+
+/// How long to wait between two lists, however often a server says that its tools have changed.
+const BETWEEN_LISTS: Duration = Duration::from_millis(500);
+
+/// Keeps the connection of `turn` until `stop`.
+pub(super) async fn keep(
+    shared: Arc<Shared>,
+    turn: Turn,
+    connection: Arc<Connection>,
+    stop: CancellationToken,
+) {
+    let mut pause = FIRST_PAUSE;
+    let mut opening = Opening::Newest;
+    // Until the first list there is nothing to withdraw.
+    let mut withdraw_at = None;
+    loop {
+        shared.connecting(&turn);
+        let opened = Link::open(&turn.name, &connection, &shared.launch, opening);
+        let opened = tokio::select! {
+            opened = withdrawing(&shared, &turn, &mut withdraw_at, opened) => opened,
+            () = stop.cancelled() => return,
+        };
+        let why = match opened {
+            Ok(mut link) => {
+                let started = Instant::now();
+                let why = tokio::select! {
+                    why = serve(&shared, &turn, &connection, &mut link, &mut withdraw_at) => Some(why),
+                    () = stop.cancelled() => None,
+                };
+                shared.disconnected(&turn);
+                let closing = link.close();
+                let Some(why) = why else {
+                    return closing.await;
+                };
+                tokio::spawn(closing);
+                if started.elapsed() >= LASTED {
+                    pause = FIRST_PAUSE;
+                }
+                why
+            }
+            Err(why) => {
+                opening = next_opening(opening, &connection);
+                why
+            }
+        };
+        shared.down(&turn, why);
+        withdraw_at.get_or_insert(Instant::now() + GRACE);
+        let waiting = sleep(pause + jitter(&turn, pause));
+        tokio::select! {
+            () = withdrawing(&shared, &turn, &mut withdraw_at, waiting) => {}
+            () = stop.cancelled() => return,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The other way of opening, for programs; a server on the network answers each question by itself.
+fn next_opening(opening: Opening, connection: &Connection) -> Opening {
+    match (opening, &connection.transport) {
+        (Opening::Newest, Transport::Stdio(_)) => Opening::Older,
+        _ => Opening::Newest,
+    }
+}
+
+/// Up to a quarter more, another for each connection and pause: servers that went down together are not tried together for ever.
+fn jitter(turn: &Turn, pause: Duration) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    (turn, pause).hash(&mut hasher);
+    pause / 4 * u32::from(hasher.finish() as u8) / u32::from(u8::MAX)
+}
+
+/// Does `work`, and takes the tools out of the prompt in between when their time is over.
+async fn withdrawing<T>(
+    shared: &Shared,
+    turn: &Turn,
+    at: &mut Option<Instant>,
+    work: impl Future<Output = T>,
+) -> T {
+    pin!(work);
+    loop {
+        let Some(due) = *at else {
+            return work.await;
+        };
+        tokio::select! {
+            done = &mut work => return done,
+            () = sleep_until(due) => {
+                shared.withdraw(turn);
+                *at = None;
+            }
+        }
+    }
+}
+
+/// Serves a live connection until it ends, and says why it did.
+async fn serve(
+    shared: &Shared,
+    turn: &Turn,
+    connection: &Connection,
+    link: &mut Link,
+    withdraw_at: &mut Option<Instant>,
+) -> String {
+    let wanted = connection.tools.as_deref();
+    let first = Instant::now() + connection.refresh;
+    let mut ticks = interval_at(first, connection.refresh);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let changed = Arc::clone(&link.changed);
+    let mut listens = false;
+    loop {
+        // One that lists its tools no more is as good as gone.
+        let listed = withdrawing(shared, turn, withdraw_at, link.offered(wanted)).await;
+        match listed {
+            Ok((offered, problems)) => {
+                *withdraw_at = None;
+                shared.ready(turn, link, offered, problems);
+            }
+            Err(why) => return why,
+        }
+        if !listens {
+            link.listen();
+            listens = true;
+        }
+        let pausing = sleep(BETWEEN_LISTS);
+        tokio::select! {
+            why = link.ended() => return why,
+            () = pausing => {}
+        }
+        tokio::select! {
+            why = link.ended() => return why,
+            () = changed.notified() => {}
+            _ = ticks.tick() => {}
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! The MCP servers that Foreword is a client of: kept connected, their tools described and handed on.
+//!
+//! Everything that a request needs, the prompt and the list of tools, is made when a server's tools change, so that no
+//! server can delay or fail a prompt. Deliberately absent: sampling, elicitation and roots, which servers are not
+//! offered, and the servers' resources and prompts, which are not handed on.
+
+mod board;
+mod catalog;
+mod child;
+mod config;
+mod file;
+mod keeper;
+mod link;
+mod pattern;
+mod progress;
+mod remote;
+mod supervisor;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use arc_swap::ArcSwap;
+use foreword_store::Clock;
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam},
+};
+use tokio::{sync::watch, time::sleep};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{config::ToolsPromptConfig, session::Session};
+
+pub use board::{ConnectionState, ConnectionStatus};
+pub use catalog::Catalog;
+pub use child::Launch;
+pub use config::{ConnectionConfig, ConnectionError, MAX_CONNECTIONS, MAX_NAME};
+pub use supervisor::child_init_main;
+
+use board::{Board, Turn, Written};
+use catalog::Offered;
+use config::Connection;
+use link::{Failed, Line, Link, Opening, ToolCall};
+
+pub(crate) use catalog::Route;
+pub(crate) use catalog::options as tools_prompt_options;
+
+/// Looks a variable of the environment up.
+pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What connections are made of; all of it is chosen by the caller.
+#[derive(Clone)]
+pub struct ConnectionsSetup {
+    /// Those of the configuration, by name.
+    pub configured: BTreeMap<String, ConnectionConfig>,
+    /// The file with more of them, which is watched.
+    pub file: Option<PathBuf>,
+    /// What the tools prompt shows.
+    pub tools_prompt: ToolsPromptConfig,
+    /// How programs are started.
+    pub launch: Launch,
+    /// Where `${NAME}` comes from.
+    pub variables: Variables,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+impl fmt::Debug for ConnectionsSetup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectionsSetup")
+            .field("configured", &self.configured)
+            .field("file", &self.file)
+            .field("tools_prompt", &self.tools_prompt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The connected MCP servers; cheap to clone.
+#[derive(Clone)]
+pub struct Connections {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    board: Mutex<Board>,
+    catalog: ArcSwap<Catalog>,
+    changes: watch::Sender<u64>,
+    tools_prompt: ToolsPromptConfig,
+    launch: Launch,
+    variables: Variables,
+    clock: Clock,
+    stopping: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Connections {
+    /// None, now and later.
+    #[must_use]
+    pub fn none(clock: Clock) -> Self {
+        Self::new(ConnectionsSetup {
+            configured: BTreeMap::new(),
+            file: None,
+            tools_prompt: ToolsPromptConfig::default(),
+            launch: Launch::default(),
+            variables: Arc::new(|_| None),
+            clock,
+        })
+    }
+
+    fn new(setup: ConnectionsSetup) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                board: Mutex::default(),
+                catalog: ArcSwap::default(),
+                changes: watch::Sender::new(0),
+                tools_prompt: setup.tools_prompt,
+                launch: setup.launch,
+                variables: setup.variables,
+                clock: setup.clock,
+                stopping: CancellationToken::new(),
+                tasks: TaskTracker::new(),
+            }),
+        }
+    }
+
+    /// Starts to connect, in the background; to be called within a runtime.
+    #[must_use]
+    pub fn start(setup: ConnectionsSetup) -> Self {
+        let configured: BTreeMap<String, Written> = setup
+            .configured
+            .iter()
+            .map(|(name, config)| {
+                let written = Written {
+                    config: Ok(config.clone()),
+                    doubts: Vec::new(),
+                };
+                (name.clone(), written)
+            })
+            .collect();
+        let file = setup.file.clone();
+        let connections = Self::new(setup);
+        let shared = &connections.shared;
+        match file {
+            None => shared.apply(configured, Vec::new()),
+            Some(path) => {
+                // Before this returns, so that the start can say what is exposed.
+                let stamp = file::Stamp::of(&path);
+                shared.apply_file(&configured, file::read(&path));
+                let watching = Arc::clone(shared).watch(path, stamp, configured);
+                shared.tasks.spawn(watching);
+            }
+        }
+        connections
+    }
+
+    /// The tools of all servers, as of now.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.shared.catalog.load_full()
+    }
+
+    /// Tells of each change of the catalog, by its generation.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Every connection and how it is, by name.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<ConnectionStatus> {
+        self.shared.board().statuses()
+    }
+
+    /// What is wrong with the file of connections as a whole.
+    #[must_use]
+    pub fn errors(&self) -> Vec<String> {
+        self.shared.board().errors.clone()
+    }
+
+    /// What the tools prompt shows.
+    #[must_use]
+    pub fn tools_prompt(&self) -> &ToolsPromptConfig {
+        &self.shared.tools_prompt
+    }
+
+    /// Waits until each connection has been made or has failed once.
+    pub async fn settled(&self) {
+        while self
+            .statuses()
+            .iter()
+            .any(|status| status.state == ConnectionState::Connecting)
+        {
+            sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends all connections and the programs behind them.
+    pub async fn close(&self) {
+        self.shared.stopping.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+
+    /// Calls a tool on behalf of `session`; `news` gets what the server tells on the way. What goes wrong on the way is a result
+    /// that names the server; an error is the server's own.
+    pub(crate) async fn call<F>(
+        &self,
+        route: &Route,
+        call: Call<'_>,
+        news: impl FnMut(ProgressNotificationParam) -> F,
+    ) -> Result<CallToolResult, ErrorData>
+    where
+        F: Future<Output = ()>,
+    {
+        let server = &route.server;
+        let (connection, line) = match self.shared.reach(server) {
+            Ok(reached) => reached,
+            Err(why) => return Ok(failed(&why)),
+        };
+        if let Some(why) = connection.refusal(call.session, call.profile_id) {
+            return Ok(failed(&format!(
+                "the tool `{}` of the MCP server `{server}` is not for this session: {why}",
+                route.tool
+            )));
+        }
+        let call = ToolCall {
+            tool: route.tool.clone(),
+            arguments: call.arguments,
+            session: call.session,
+            connection: &connection,
+            cancelled: call.cancelled,
+        };
+        match line.call(call, news).await {
+            Ok(result) => Ok(result),
+            Err(Failed::Refused(error)) => Err(error),
+            Err(Failed::Broken(why)) => Ok(failed(&format!(
+                "the MCP server `{server}` {why}; the call of `{}` may or may not have had its effect",
+                route.tool
+            ))),
+        }
+    }
+}
+
+/// A call of a tool that is handed on.
+pub(crate) struct Call<'a> {
+    pub(crate) arguments: Option<JsonObject>,
+    pub(crate) session: &'a Session,
+    /// The profile in force.
+    pub(crate) profile_id: Option<&'a str>,
+    pub(crate) cancelled: &'a CancellationToken,
+}
+
+fn failed(why: &str) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(why)])
+}
+
+/// Tries a connection once: connects, lists the tools, and closes. Says how many there are, with what is wrong with them.
+///
+/// # Errors
+/// Why it cannot be made.
+pub async fn try_connection(
+    name: &str,
+    config: &ConnectionConfig,
+    launch: &Launch,
+    variables: &Variables,
+) -> Result<(usize, Vec<String>), String> {
+    let connection = Connection::read(name, config, &**variables);
+    let connection = connection.map_err(|error| error.to_string())?;
+    let link = Link::open(name, &connection, launch, Opening::Newest).await?;
+    let offered = link.offered(connection.tools.as_deref()).await;
+    link.close().await;
+    offered.map(|(offered, problems)| (offered.tools.len(), problems))
+}
+
+/// The connections of a file as [`ConnectionsSetup::file`] names it, each with what it says or why it cannot be read.
+///
+/// # Errors
+/// What is wrong with the file as a whole.
+pub fn read_file(
+    path: &std::path::Path,
+) -> Result<BTreeMap<String, Result<ConnectionConfig, String>>, String> {
+    let servers = file::read(path)?.into_iter();
+    Ok(servers
+        .map(|(name, written)| (name, written.config))
+        .collect())
+}
+
+impl Shared {
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the file now and then, and puts in force what it says.
+    async fn watch(
+        self: Arc<Self>,
+        path: PathBuf,
+        mut known: file::Stamp,
+        configured: BTreeMap<String, Written>,
+    ) {
+        loop {
+            tokio::select! {
+                () = sleep(file::LOOK) => {}
+                () = self.stopping.cancelled() => return,
+            }
+            let looked_at = path.clone();
+            let looking = tokio::task::spawn_blocking(move || {
+                let stamp = file::Stamp::of(&looked_at);
+                (stamp != known)
+                    .then(|| (stamp.clone(), file::read(&looked_at)))
+                    .ok_or(known)
+            });
+            match looking
+                .await
+                .expect("reading a file does not panic, and nobody cancels it")
+            {
+                Err(same) => known = same,
+                Ok((stamp, read)) => {
+                    known = stamp;
+                    self.apply_file(&configured, read);
+                }
+            }
+        }
+    }
+
+    /// Puts in force what the file says beside the configuration. A file that cannot be read changes nothing.
+    fn apply_file(
+        self: &Arc<Self>,
+        configured: &BTreeMap<String, Written>,
+        read: Result<BTreeMap<String, Written>, String>,
+    ) {
+        let of_file = match read {
+            Ok(of_file) => of_file,
+            Err(why) => {
+                tracing::error!("The connections stay as they are: {why}");
+                let is_first = self.board().entries.is_empty();
+                if is_first {
+                    self.apply(configured.clone(), vec![why]);
+                } else {
+                    self.board().errors = vec![why];
+                }
+                return;
+            }
+        };
+        let mut errors = Vec::new();
+        let mut all = configured.clone();
+        for (name, written) in of_file {
+            if all.contains_key(&name) {
+                errors.push(format!(
+                    "`{name}` is in `connections.json` and in the configuration, which counts; rename one of them"
+                ));
+            } else if all.len() == MAX_CONNECTIONS {
+                errors.push(format!(
+                    "`{name}` is left out: there are {MAX_CONNECTIONS} connections"
+                ));
+            } else {
+                all.insert(name, written);
+            }
+        }
+        for error in &errors {
+            tracing::error!("{error}");
+        }
+        self.apply(all, errors);
+    }
+
+    /// Puts these connections in the place of those before; what is written as it was goes on as it is.
+    fn apply(self: &Arc<Self>, all: BTreeMap<String, Written>, errors: Vec<String>) {
+        let mut board = self.board();
+        board.errors = errors;
+        board.entries.retain(|name, entry| {
+            let stays = all
+                .get(name)
+                .is_some_and(|written| written.says_the_same(&entry.written));
+            if !stays {
+                entry.stop.cancel();
+            }
+            stays
+        });
+        for (name, written) in all {
+            if board.entries.contains_key(&name) {
+                continue;
+            }
+            let read = match &written.config {
+                Ok(config) if config.disabled => Ok(None),
+                Ok(config) => Connection::read(&name, config, &*self.variables)
+                    .map(|connection| Some(Arc::new(connection)))
+                    .map_err(|error| error.to_string()),
+                Err(why) => Err(why.clone()),
+            };
+            if let Err(why) = &read {
+                tracing::error!(
+                    connection = name,
+                    "The MCP server `{name}` cannot be connected: {why}"
+                );
+            }
+            let connection = read.as_ref().ok().cloned().flatten();
+            let stop = self.stopping.child_token();
+            let turn = board.enter(&name, written, read, stop.clone());
+            if let Some(connection) = connection {
+                let keeping = keeper::keep(Arc::clone(self), turn, connection, stop);
+                self.tasks.spawn(keeping);
+            }
+        }
+        self.publish(&mut board);
+    }
+
+    /// What a call needs of the connection `server`.
+    fn reach(&self, server: &str) -> Result<(Arc<Connection>, Line), String> {
+        let board = self.board();
+        let entry = board.entries.get(server);
+        let reached =
+            entry.and_then(|entry| Some((entry.connection.clone()?, entry.line.clone()?)));
+        reached.ok_or_else(|| {
+            let why = entry.and_then(|entry| entry.last_error.as_deref());
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            format!("the MCP server `{server}` is not connected now{why}; it is tried again in the background")
+        })
+    }
+
+    fn connecting(&self, turn: &Turn) {
+        if let Some(entry) = self.board().of(turn) {
+            // One that is down stays so in the eyes of those who look, until it is up.
+            if entry.last_error.is_none() {
+                entry.state = ConnectionState::Connecting;
+            }
+        }
+    }
+
+    fn ready(&self, turn: &Turn, link: &Link, offered: Offered, problems: Vec<String>) {
+        let now = (self.clock)();
+        let mut board = self.board();
+        let Some(entry) = board.of(turn) else { return };
+        if entry.state != ConnectionState::Ready {
+            let tools = offered.tools.len();
+            tracing::info!(
+                connection = turn.name,
+                tools,
+                "The MCP server `{}` is connected",
+                turn.name
+            );
+        }
+        if problems != entry.problems {
+            for problem in &problems {
+                tracing::warn!(connection = turn.name, "{problem}");
+            }
+        }
+        entry.state = ConnectionState::Ready;
+        entry.last_error = None;
+        entry.last_refresh = Some(now);
+        entry.protocol_version = link.info().map(|info| info.protocol_version.to_string());
+        entry.line = Some(link.line());
+        entry.problems = problems;
+        if entry.offered.as_ref() != Some(&offered) {
+            entry.offered = Some(offered);
+            self.publish(&mut board);
+        }
+    }
+
+    fn disconnected(&self, turn: &Turn) {
+        if let Some(entry) = self.board().of(turn) {
+            entry.line = None;
+        }
+    }
+
+    fn down(&self, turn: &Turn, why: String) {
+        if let Some(entry) = self.board().of(turn) {
+            // Tried again and again, it would say the same again and again.
+            if entry.last_error.as_ref() != Some(&why) {
+                tracing::warn!(
+                    connection = turn.name,
+                    "The MCP server `{}` is down: {why}",
+                    turn.name
+                );
+            }
+            entry.state = ConnectionState::Down;
+            entry.last_error = Some(why);
+        }
+    }
+
+    /// Takes the tools of a server that stayed away out of the prompt.
+    fn withdraw(&self, turn: &Turn) {
+        let mut board = self.board();
+        if let Some(entry) = board.of(turn) {
+            entry.offered = None;
+            self.publish(&mut board);
+        }
+    }
+
+    /// Makes the catalog anew; if it says what it said, nothing has changed.
+    fn publish(&self, board: &mut Board) {
+        let (catalog, mut clashes) = Catalog::new(&board.servers(), &self.tools_prompt);
+        for (name, entry) in &mut board.entries {
+            entry.clashes = clashes.remove(name).unwrap_or_default();
+        }
+        let before = self.catalog.load();
+        if catalog.says_the_same(&before) {
+            return;
+        }
+        let generation = before.generation + 1;
+        self.catalog.store(catalog::numbered(catalog, generation));
+        self.changes.send_replace(generation);
+    }
+}
