@@ -119,7 +119,9 @@ pub(crate) fn describe_connections(app: &App) -> Option<String> {
     let statuses = app.connections().statuses();
     let names = |exposed: bool| {
         let chosen = statuses.iter().filter(|status| {
-            status.exposed == exposed && status.state != ConnectionState::Disabled
+            let is_left_out =
+                [ConnectionState::Disabled, ConnectionState::Refused].contains(&status.state);
+            status.exposed == exposed && !is_left_out
         });
         let names: Vec<&str> = chosen.map(|status| status.name.as_str()).collect();
         (!names.is_empty()).then(|| names.join(", "))

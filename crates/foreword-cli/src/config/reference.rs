@@ -51,17 +51,35 @@ pub(crate) fn example() -> String {
     for (name, setting) in sections.into_iter().chain(named) {
         match &setting.shape {
             Shape::Table(table) => example_section(&mut example, name, &setting.description, table),
-            Shape::Named(table) => {
-                let description = &setting.description;
-                example.push(format!("\n# {description}\n# [{name}.files]{EXAMPLE}\n"));
-                for (field, setting) in table {
-                    example.push(example_setting(name, field, setting));
-                }
-            }
+            Shape::Named(table) => example_named(&mut example, name, &setting.description, table),
             _ => {}
         }
     }
     example.concat()
+}
+
+/// Two of the sections that operators name: of a program, and of a server on the network.
+fn example_named(example: &mut Vec<String>, name: &str, description: &str, table: &Table) {
+    example.push(format!("\n# {description}\n"));
+    for (section, of_network) in [("files", false), ("search", true)] {
+        example.push(format!("# [{name}.{section}]{EXAMPLE}\n"));
+        let fields = table
+            .iter()
+            .filter(|(field, _)| ["url", "headers"].contains(&field.as_str()) == of_network);
+        for (field, setting) in fields {
+            let lines = example_setting(name, field, setting);
+            let has_example = lines.trim_end().ends_with(EXAMPLE);
+            for line in lines.lines() {
+                let is_default =
+                    line.starts_with(&format!("# {field} = ")) && !line.ends_with(EXAMPLE);
+                match (is_default, has_example) {
+                    (true, true) => {}
+                    (true, false) => example.push(format!("{line}{EXAMPLE}\n")),
+                    (false, _) => example.push(format!("{line}\n")),
+                }
+            }
+        }
+    }
 }
 
 /// A section with its settings, then the lists and sections in it: whatever follows one of those belongs to it.

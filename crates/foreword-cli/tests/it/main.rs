@@ -15,6 +15,8 @@ mod chat;
 mod chats;
 mod check;
 mod configuration;
+#[cfg(unix)]
+mod connections;
 mod documents;
 mod edits;
 mod faults;

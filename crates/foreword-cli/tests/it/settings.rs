@@ -10,7 +10,7 @@ use std::{
 };
 
 use reqwest::blocking::{Client, RequestBuilder};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, Place, Server, eventually};
 
@@ -149,6 +149,31 @@ const PROBES: &[Probe] = &[
         "no answer",
         "no certificate",
     ),
+    probe(
+        "tools_prompt.enabled",
+        tools_prompt_enabled,
+        "tools",
+        "none",
+    ),
+    probe(
+        "tools_prompt.include_schemas",
+        include_schemas,
+        "parameters",
+        "none",
+    ),
+    probe("tools_prompt.max_tools", max_tools, "both", "1 of 2"),
+    probe(
+        "tools_prompt.include_unexposed",
+        include_unexposed,
+        "one server",
+        "two servers",
+    ),
+    probe(
+        "connections",
+        connections,
+        "hidden, tiny",
+        "hidden, more, tiny",
+    ),
     probe("log.level", log_level, "silent", "says each answer"),
     probe("log.format", log_format, "text", "JSON"),
 ];
@@ -203,6 +228,7 @@ http.mcp_max_body = 3000
 http.library_max_body = 5000
 delivery.instructions = "hint"
 render.ttl = 0
+tools_prompt.include_schemas = false
 session.require_owner = true
 uploads.max_bytes = 10
 log.level = "debug"
@@ -215,10 +241,12 @@ session.chat_id_headers = ["X-My-Chat"]
 uploads.max_total_bytes = 10
 library.poll_seconds = 3600
 render.cache_bytes = 0
+tools_prompt.max_tools = 1
 log.format = "json"
 "#;
 
 const KEYED: &str = r#"
+tools_prompt.include_unexposed = true
 uploads.max_read_bytes = 10
 auth.api_keys = ["the-api-key-of-this-test"]
 auth.admin_keys = ["the-admin-key-of-this-test"]
@@ -233,6 +261,7 @@ const LINKED: &str = r#"
 auth.api_keys = ["the-api-key-of-this-test"]
 http.body_memory = 1
 links.epoch = 1
+tools_prompt.enabled = false
 uploads.uri_without_chat = false
 "#;
 
@@ -252,7 +281,11 @@ sandbox.min_free_bytes = 1000000000000000
 sandbox.host_uid = 64777
 "#;
 
-const CROWDED: &str = "http.max_connections = 1\n";
+const CROWDED: &str = "
+http.max_connections = 1
+connections.more.url = 'http://127.0.0.1:1/mcp'
+connections.more.disabled = true
+";
 
 const API_KEY: &str = "the-api-key-of-this-test";
 const ADMIN_KEY: &str = "the-admin-key-of-this-test";
@@ -262,6 +295,7 @@ impl Servers {
     fn start() -> Self {
         let by_default = Place::new();
         by_default.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        write_connections(&by_default);
         Self {
             by_default: Running {
                 server: by_default.serve(&[]),
@@ -277,11 +311,24 @@ impl Servers {
     }
 }
 
+/// A server whose tools are handed on, and one whose are not, wherever the data is.
+fn write_connections(place: &Place) {
+    place.write("tiny.sh", include_str!("tiny.sh"));
+    let tiny = json!({"command": "/bin/sh", "args": [place.path("tiny.sh")]});
+    let mut hidden = tiny.clone();
+    hidden["expose"] = false.into();
+    let servers = json!({"mcpServers": {"tiny": tiny, "hidden": hidden}}).to_string();
+    for data in ["data", "elsewhere"] {
+        place.write(&format!("{data}/connections.json"), &servers);
+    }
+}
+
 impl Running {
     /// Takes its address from the file, too.
     fn with(settings: &str) -> Self {
         let place = Place::new();
         place.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        write_connections(&place);
         let listen = "http.listen = \"127.0.0.1:0\"\n";
         place.write("foreword.toml", &format!("{listen}{settings}"));
         Self {
@@ -903,6 +950,71 @@ fn host_uid(servers: &mut Servers) -> (String, String) {
     }
     assert_eq!(owners.0, owners.1);
     ("64000".to_owned(), "64777".to_owned())
+}
+
+/// The tools prompt, once the servers are connected.
+fn tools_prompt(running: &Running) -> Value {
+    eventually("the servers are connected", PATIENCE, || {
+        let request = running.get("/api/prompts/mcp-tools").bearer_auth(API_KEY);
+        let shown: Value = request.send().unwrap().json().unwrap();
+        let servers = shown["servers"].as_array().unwrap().iter();
+        let waited_for = servers.filter(|server| server["state"] != "disabled");
+        let ready = waited_for
+            .filter(|server| server["state"] == "ready")
+            .count();
+        (ready == 2).then_some(shown)
+    })
+}
+
+fn tools_text(running: &Running) -> String {
+    tools_prompt(running)["mcp_tools_prompt"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn tools_prompt_enabled(servers: &mut Servers) -> (String, String) {
+    let shows = |running: &Running| {
+        let any = tools_text(running).contains("tiny__");
+        if any { "tools" } else { "none" }.to_owned()
+    };
+    (shows(&servers.by_default), shows(&servers.linked))
+}
+
+fn include_schemas(servers: &mut Servers) -> (String, String) {
+    let shows = |running: &Running| {
+        let any = tools_text(running).contains("Which word.");
+        if any { "parameters" } else { "none" }.to_owned()
+    };
+    (shows(&servers.by_default), shows(&servers.limited))
+}
+
+fn max_tools(servers: &mut Servers) -> (String, String) {
+    let shows = |running: &Running| {
+        let cut = tools_text(running).contains("1 of 2 tools are shown");
+        if cut { "1 of 2" } else { "both" }.to_owned()
+    };
+    (shows(&servers.by_default), shows(&servers.strict))
+}
+
+fn include_unexposed(servers: &mut Servers) -> (String, String) {
+    let shows = |running: &Running| {
+        let both = tools_text(running).contains("### hidden");
+        if both { "two servers" } else { "one server" }.to_owned()
+    };
+    (shows(&servers.by_default), shows(&servers.keyed))
+}
+
+fn connections(servers: &mut Servers) -> (String, String) {
+    let names = |running: &Running| {
+        let shown = tools_prompt(running);
+        let servers = shown["servers"].as_array().unwrap().iter();
+        let names: Vec<&str> = servers
+            .map(|server| server["name"].as_str().unwrap())
+            .collect();
+        names.join(", ")
+    };
+    (names(&servers.by_default), names(&servers.crowded))
 }
 
 fn log_level(servers: &mut Servers) -> (String, String) {

@@ -17,7 +17,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{config::Program, supervisor};
+use super::{
+    config::{Program, Secrets},
+    supervisor,
+};
 
 /// What programs are started with.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +45,7 @@ impl Running {
     pub(super) fn start(
         name: &str,
         program: &Program,
+        secrets: &Arc<Secrets>,
         launch: &Launch,
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         let mut command = match &launch.supervisor {
@@ -74,10 +78,11 @@ impl Running {
         let stdin = child.stdin.take().expect("it was asked for");
         let stdout = child.stdout.take().expect("it was asked for");
         let stderr = Stderr::default();
-        tokio::spawn(stderr.clone().follow(
-            name.to_owned(),
-            child.stderr.take().expect("it was asked for"),
-        ));
+        let written = child.stderr.take().expect("it was asked for");
+        let following = stderr
+            .clone()
+            .follow(name.to_owned(), Arc::clone(secrets), written);
+        tokio::spawn(following);
         Ok((Self { child, stderr }, stdin, stdout))
     }
 
@@ -128,13 +133,14 @@ struct StderrState {
 
 impl Stderr {
     /// Logs each line under the connection's name, as far as there is room.
-    async fn follow(self, name: String, stderr: impl AsyncRead + Unpin) {
+    async fn follow(self, name: String, secrets: Arc<Secrets>, stderr: impl AsyncRead + Unpin) {
         let mut lines = BufReader::new(stderr);
         let (mut since, mut logged, mut left_out) = (Instant::now(), 0, 0_u64);
         while let Ok(Some(line)) = next_line(&mut lines).await {
             if line.is_empty() {
                 continue;
             }
+            let line = secrets.hidden_in(line);
             if since.elapsed() >= WINDOW {
                 if left_out > 0 {
                     tracing::info!(connection = name, "{left_out} more lines were left out");

@@ -3,7 +3,7 @@
 //! The shape is that of the `mcpServers` block which other clients have too, so that theirs can be pasted. Deliberately
 //! absent: where it is written ([`super::file`] and the binary's configuration).
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -117,6 +117,38 @@ pub(super) struct Connection {
     pub(super) refresh: Duration,
     pub(super) profiles: Vec<String>,
     pub(super) users: Vec<Pattern>,
+    /// What stands for `${NAME}`, and other values that are not shown.
+    pub(super) secrets: Arc<Secrets>,
+}
+
+/// Values that are not for those who read logs and errors.
+#[derive(Debug, Default)]
+pub(super) struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// Shorter ones are found in any text, and hiding them would hide that.
+    const SHORTEST: usize = 4;
+
+    fn of(config: &ConnectionConfig, filled: Vec<String>) -> Self {
+        let written = config.env.values().chain(config.headers.values());
+        let written = written.map(|value| value.expose().to_owned());
+        let mut secrets: Vec<String> = filled.into_iter().chain(written).collect();
+        secrets.retain(|secret| secret.len() >= Self::SHORTEST);
+        // A value within another one would leave the rest of that.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Self(secrets.into_iter().map(Secret::new).collect())
+    }
+
+    /// The text without them.
+    pub(super) fn hidden_in(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, secret| {
+            if text.contains(secret.expose()) {
+                text.replace(secret.expose(), "[redacted]")
+            } else {
+                text
+            }
+        })
+    }
 }
 
 /// How it is reached.
@@ -155,6 +187,12 @@ impl Connection {
         if !is_name(name) {
             return Err(ConnectionError::Name);
         }
+        let filled = RefCell::new(Vec::new());
+        let variable = &|name: &str| {
+            let value = variable(name)?;
+            filled.borrow_mut().push(value.clone());
+            Some(value)
+        };
         for (field, seconds) in [("timeout", config.timeout), ("refresh", config.refresh)] {
             if !(1..=86_400).contains(&seconds) {
                 return Err(ConnectionError::Seconds(field));
@@ -189,6 +227,7 @@ impl Connection {
             refresh: Duration::from_secs(config.refresh),
             profiles: config.profiles.clone(),
             users: config.users.iter().map(|user| Pattern::new(user)).collect(),
+            secrets: Arc::new(Secrets::of(config, filled.into_inner())),
         })
     }
 

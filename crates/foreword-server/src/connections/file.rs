@@ -127,9 +127,13 @@ fn server_of(server: &Value) -> Written {
         let path = error.path().to_string();
         // What was found instead may be a secret.
         let what = error.into_inner().to_string();
+        let what = match what.rsplit_once(", expected") {
+            Some((_, expected)) => format!("expected{expected}"),
+            None => what,
+        };
         let what = what
-            .rsplit_once(", expected")
-            .map_or(what.clone(), |(_, expected)| format!("expected{expected}"));
+            .replace("a sequence", "a list")
+            .replace("a map", "an object");
         format!("`{path}`: {what}")
     });
     Written { config, doubts }

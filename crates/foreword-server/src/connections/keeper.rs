@@ -73,7 +73,7 @@ pub(super) async fn keep(
                 why
             }
         };
-        shared.down(&turn, why);
+        shared.down(&turn, connection.secrets.hidden_in(why));
         withdraw_at.get_or_insert(Instant::now() + GRACE);
         let waiting = sleep(pause + jitter(&turn, pause));
         tokio::select! {

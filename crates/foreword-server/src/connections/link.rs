@@ -6,13 +6,14 @@ use rmcp::{
     ClientHandler, ErrorData, Peer, RoleClient,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig,
-        ClientRequest, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams,
+        ClientRequest, ElicitRequestParams, ElicitResult, ElicitationCreateRequestMethod,
+        Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams,
         ProgressNotificationParam, ProtocolVersion, ServerNotification, ServerPeerInfo,
         ServerResult, SubscriptionFilter, Tool,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext,
-        PeerRequestOptions, RequestHandle, ServiceError,
+        PeerRequestOptions, RequestContext, RequestHandle, ServiceError,
     },
     transport::{
         StreamableHttpClientTransport,
@@ -76,7 +77,7 @@ pub(super) struct Link {
     peer: Peer<RoleClient>,
     progress: Progress,
     running: Option<Running>,
-    /// Rings when the server says that its tools are others now.
+    /// Rings when the server says that its tools are others now, and when a call shows that it may be gone.
     pub(super) changed: Arc<Notify>,
     end: CancellationToken,
     ended: CancellationToken,
@@ -87,6 +88,7 @@ pub(super) struct Link {
 pub(super) struct Line {
     peer: Peer<RoleClient>,
     progress: Progress,
+    changed: Arc<Notify>,
 }
 
 impl Link {
@@ -99,7 +101,7 @@ impl Link {
     ) -> Result<Self, String> {
         match &connection.transport {
             Transport::Stdio(program) => {
-                let started = Running::start(name, program, launch);
+                let started = Running::start(name, program, &connection.secrets, launch);
                 let (mut running, stdin, stdout) = started.map_err(|error| {
                     format!("`{}` could not be started: {error}", program.command)
                 })?;
@@ -136,6 +138,7 @@ impl Link {
         Line {
             peer: self.peer.clone(),
             progress: self.progress.clone(),
+            changed: Arc::clone(&self.changed),
         }
     }
 
@@ -314,8 +317,7 @@ fn innermost(error: &dyn Error) -> Option<String> {
     Some(cause.to_string())
 }
 
-/// Our side of the protocol: nothing is offered to servers (rmcp refuses or declines what they ask for all the same), and of what
-/// they tell only this is heard.
+/// Our side of the protocol: nothing is offered to servers, and of what they tell only this is heard.
 #[derive(Clone)]
 struct Client {
     changed: Arc<Notify>,
@@ -330,6 +332,24 @@ impl ClientHandler for Client {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changed.notify_one();
+    }
+
+    #[expect(deprecated, reason = "servers of older revisions still ask")]
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<
+            rmcp::model::ListRootsRequestMethod,
+        >())
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ElicitationCreateRequestMethod>())
     }
 }
 
@@ -425,6 +445,11 @@ const METHOD_NOT_FOUND: i32 = -32601;
 
 impl Listed {
     fn take(&mut self, tool: Tool, bytes: &mut usize) -> Result<(), String> {
+        if let Some(fault) = fault_of(&tool) {
+            let name = one_line(&tool.name, 128);
+            self.note(format!("the tool `{name}` is left out: {fault}"));
+            return Ok(());
+        }
         if self.tools.iter().any(|known| known.name == tool.name) {
             let name = one_line(&tool.name, MAX_WORDS);
             self.note(format!(
@@ -462,8 +487,10 @@ impl Listed {
     }
 
     fn note(&mut self, problem: String) {
-        if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem);
+        match self.problems.len() {
+            MAX_PROBLEMS => self.problems.push("and more of the kind".to_owned()),
+            told if told < MAX_PROBLEMS => self.problems.push(problem),
+            _ => {}
         }
     }
 }
@@ -483,6 +510,44 @@ fn usual(tool: &Value) -> Value {
     tool
 }
 
+/// What MCP does not allow of a tool, if there is any. Some clients refuse a whole list for one such tool.
+fn fault_of(tool: &Tool) -> Option<String> {
+    if tool.name.trim().is_empty() {
+        return Some("it has no name".to_owned());
+    }
+    let schemas = [
+        ("inputSchema", Some(&tool.input_schema)),
+        ("outputSchema", tool.output_schema.as_ref()),
+    ];
+    schemas.into_iter().find_map(|(field, schema)| {
+        let fault = fault_of_schema(schema?)?;
+        Some(format!("{fault} in its `{field}`"))
+    })
+}
+
+fn fault_of_schema(schema: &JsonObject) -> Option<&'static str> {
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Some("`type` is not `object`");
+    }
+    let is_record = |properties: &Value| {
+        properties
+            .as_object()
+            .is_some_and(|properties| properties.values().all(Value::is_object))
+    };
+    if !schema.get("properties").is_none_or(is_record) {
+        return Some("`properties` is not an object of schemas");
+    }
+    let are_names = |required: &Value| {
+        required
+            .as_array()
+            .is_some_and(|required| required.iter().all(Value::is_string))
+    };
+    if !schema.get("required").is_none_or(are_names) {
+        return Some("`required` is not a list of names");
+    }
+    None
+}
+
 /// How many problems of a list are told.
 const MAX_PROBLEMS: usize = 20;
 
@@ -500,13 +565,30 @@ pub(super) struct ToolCall<'a> {
 pub(super) enum Failed {
     /// The server's own error, to be passed on as it is.
     Refused(ErrorData),
-    /// No server's words: that it is gone, silent, or asks for what there is not.
+    /// No answer: it may be gone.
+    Silent(String),
+    /// An answer that cannot be handed on.
     Broken(String),
 }
 
 impl Line {
     /// Calls a tool; `news` gets what the server tells on the way.
     pub(super) async fn call<F>(
+        &self,
+        call: ToolCall<'_>,
+        news: impl FnMut(ProgressNotificationParam) -> F,
+    ) -> Result<CallToolResult, Failed>
+    where
+        F: Future<Output = ()>,
+    {
+        let called = self.try_call(call, news).await;
+        if let Err(Failed::Silent(_)) = called {
+            self.changed.notify_one();
+        }
+        called
+    }
+
+    async fn try_call<F>(
         &self,
         call: ToolCall<'_>,
         mut news: impl FnMut(ProgressNotificationParam) -> F,
@@ -517,7 +599,7 @@ impl Line {
         let deadline = Instant::now() + call.connection.timeout;
         let too_long = || {
             let seconds = call.connection.timeout.as_secs();
-            Failed::Broken(format!("did not answer within {seconds} s"))
+            Failed::Silent(format!("did not answer within {seconds} s"))
         };
         let mut params = CallToolRequestParams::new(Cow::Owned(call.tool));
         params.arguments = call.arguments;
@@ -575,7 +657,7 @@ impl From<&ServiceError> for Failed {
     fn from(error: &ServiceError) -> Self {
         match error {
             ServiceError::McpError(error) => Self::Refused(error.clone()),
-            error => Self::Broken(describe_service(error)),
+            error => Self::Silent(describe_service(error)),
         }
     }
 }

@@ -145,11 +145,11 @@ impl Connections {
         let connections = Self::new(setup);
         let shared = &connections.shared;
         match file {
-            None => shared.apply(configured, Vec::new()),
+            None => shared.apply(configured, Vec::new(), Told::ByTheCaller),
             Some(path) => {
                 // Before this returns, so that the start can say what is exposed.
                 let stamp = file::Stamp::of(&path);
-                shared.apply_file(&configured, file::read(&path));
+                shared.apply_file(&configured, file::read(&path), Told::ByTheCaller);
                 let watching = Arc::clone(shared).watch(path, stamp, configured);
                 shared.tasks.spawn(watching);
             }
@@ -237,10 +237,13 @@ impl Connections {
         match line.call(call, news).await {
             Ok(result) => Ok(result),
             Err(Failed::Refused(error)) => Err(error),
-            Err(Failed::Broken(why)) => Ok(failed(&format!(
-                "the MCP server `{server}` {why}; the call of `{}` may or may not have had its effect",
-                route.tool
-            ))),
+            Err(Failed::Silent(why) | Failed::Broken(why)) => {
+                let why = connection.secrets.hidden_in(why);
+                Ok(failed(&format!(
+                    "the MCP server `{server}` {why}; the call of `{}` may or may not have had its effect",
+                    route.tool
+                )))
+            }
         }
     }
 }
@@ -270,10 +273,15 @@ pub async fn try_connection(
 ) -> Result<(usize, Vec<String>), String> {
     let connection = Connection::read(name, config, &**variables);
     let connection = connection.map_err(|error| error.to_string())?;
-    let link = Link::open(name, &connection, launch, Opening::Newest).await?;
-    let offered = link.offered(connection.tools.as_deref()).await;
-    link.close().await;
-    offered.map(|(offered, problems)| (offered.tools.len(), problems))
+    let tried = async {
+        let link = Link::open(name, &connection, launch, Opening::Newest).await?;
+        let offered = link.offered(connection.tools.as_deref()).await;
+        link.close().await;
+        offered.map(|(offered, problems)| (offered.tools.len(), problems))
+    };
+    tried
+        .await
+        .map_err(|why: String| connection.secrets.hidden_in(why))
 }
 
 /// The connections of a file as [`ConnectionsSetup::file`] names it, each with what it says or why it cannot be read.
@@ -287,6 +295,15 @@ pub fn read_file(
     Ok(servers
         .map(|(name, written)| (name, written.config))
         .collect())
+}
+
+/// Who says what is wrong with connections as they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Who starts the server, with all else that is to be known at a start.
+    ByTheCaller,
+    /// Nobody else, since it changed while the server runs.
+    InTheLog,
 }
 
 impl Shared {
@@ -320,7 +337,7 @@ impl Shared {
                 Err(same) => known = same,
                 Ok((stamp, read)) => {
                     known = stamp;
-                    self.apply_file(&configured, read);
+                    self.apply_file(&configured, read, Told::InTheLog);
                 }
             }
         }
@@ -331,16 +348,16 @@ impl Shared {
         self: &Arc<Self>,
         configured: &BTreeMap<String, Written>,
         read: Result<BTreeMap<String, Written>, String>,
+        told: Told,
     ) {
         let of_file = match read {
             Ok(of_file) => of_file,
             Err(why) => {
-                tracing::error!("The connections stay as they are: {why}");
-                let is_first = self.board().entries.is_empty();
-                if is_first {
-                    self.apply(configured.clone(), vec![why]);
-                } else {
+                if told == Told::InTheLog {
+                    tracing::error!("The connections stay as they are: {why}");
                     self.board().errors = vec![why];
+                } else {
+                    self.apply(configured.clone(), vec![why], told);
                 }
                 return;
             }
@@ -360,14 +377,16 @@ impl Shared {
                 all.insert(name, written);
             }
         }
-        for error in &errors {
-            tracing::error!("{error}");
+        if told == Told::InTheLog {
+            for error in &errors {
+                tracing::error!("{error}");
+            }
         }
-        self.apply(all, errors);
+        self.apply(all, errors, told);
     }
 
     /// Puts these connections in the place of those before; what is written as it was goes on as it is.
-    fn apply(self: &Arc<Self>, all: BTreeMap<String, Written>, errors: Vec<String>) {
+    fn apply(self: &Arc<Self>, all: BTreeMap<String, Written>, errors: Vec<String>, told: Told) {
         let mut board = self.board();
         board.errors = errors;
         board.entries.retain(|name, entry| {
@@ -390,7 +409,9 @@ impl Shared {
                     .map_err(|error| error.to_string()),
                 Err(why) => Err(why.clone()),
             };
-            if let Err(why) = &read {
+            if let Err(why) = &read
+                && told == Told::InTheLog
+            {
                 tracing::error!(
                     connection = name,
                     "The MCP server `{name}` cannot be connected: {why}"

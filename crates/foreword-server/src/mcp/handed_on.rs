@@ -13,6 +13,9 @@ use crate::{
     session::Session,
 };
 
+/// Under this servers of 2026-07-28 say in each result who they are.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
 /// Calls the tool at `route`.
 pub(super) async fn call(
     app: &App,
@@ -44,6 +47,11 @@ pub(super) async fn call(
         }
     });
     let mut result = called.await?;
+    // Who answered the client is this server.
+    if let Some(meta) = &mut result.meta {
+        meta.remove(SERVER_INFO);
+    }
+    result.meta = result.meta.filter(|meta| !meta.is_empty());
     // Servers of older revisions do not say it, and clients of the newest need it; rmcp takes it out for the others.
     result.result_type.get_or_insert(ResultType::COMPLETE);
     Ok(result)

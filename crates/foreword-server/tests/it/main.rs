@@ -8,6 +8,7 @@ mod access;
 mod bodies;
 mod chats;
 mod config;
+mod connections;
 mod failures;
 mod files;
 mod links;

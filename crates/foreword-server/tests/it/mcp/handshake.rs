@@ -64,7 +64,9 @@ async fn discover_carries_the_prompt_of_its_session_and_may_not_be_kept() {
           "resources": {
             "listChanged": true
           },
-          "tools": {}
+          "tools": {
+            "listChanged": true
+          }
         },
         "instructions": "Be kind.\n\nYou help.\n\nThese instructions as a whole, what stands before this line too, are also what the tool `read_me` returns, revision `4fcf61916b8e76dc`; call it again if you lose track.\n\nThis is abc of ann@example.com. Files are at http://127.0.0.1:8081/files/abc.",
         "ttlMs": 0,

@@ -12,7 +12,8 @@ async fn without_connected_servers_there_is_no_tools_prompt() {
     {
       "mcp_tools_prompt": "",
       "tools_count": 0,
-      "servers": []
+      "servers": [],
+      "errors": []
     }
     "#);
 }
