@@ -36,6 +36,7 @@ pub(crate) fn cleaned(text: &str, limit: usize) -> String {
 }
 
 /// `text` on one line, at most `limit` characters and an ellipsis if it was cut.
+#[must_use]
 pub fn one_line(text: &str, limit: usize) -> String {
     let looked_at = head(text, limit);
     let mut kept = looked_at
