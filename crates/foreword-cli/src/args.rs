@@ -74,7 +74,7 @@ pub(crate) struct Serving {
     /// Listen here; localhost is 127.0.0.1, port 0 takes a free one, which is printed [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Where commands run: auto, namespace or none [default: auto]
+    /// Where commands run: auto, namespace, docker or none [default: auto]
     #[arg(long, value_name = "BACKEND")]
     sandbox: Option<String>,
     /// Serve addresses beyond this machine although no key is set
@@ -129,7 +129,7 @@ pub(crate) enum Command {
         /// The chat id [default: made of the working directory's name and path]
         #[arg(long, value_name = "ID")]
         chat: Option<String>,
-        /// Where commands run: auto, namespace or none [default: auto]
+        /// Where commands run: auto, namespace, docker or none [default: auto]
         #[arg(long, value_name = "BACKEND")]
         sandbox: Option<String>,
     },

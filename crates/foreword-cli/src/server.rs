@@ -140,11 +140,13 @@ pub(crate) fn connection_warnings(app: &App) -> Vec<String> {
         let why = status.last_error.unwrap_or_default();
         format!("the MCP server `{}` is left out: {why}", status.name)
     });
-    app.connections()
-        .errors()
-        .into_iter()
-        .chain(refused)
-        .collect()
+    let doubts = app.connections().statuses().into_iter().flat_map(|status| {
+        let name = status.name;
+        let problems = status.problems.into_iter();
+        problems.map(move |problem| format!("the MCP server `{name}`: {problem}"))
+    });
+    let errors = app.connections().errors().into_iter();
+    errors.chain(refused).chain(doubts).collect()
 }
 
 /// Lets the server have as many open files as it may. The soft limit is small for programs that use `select`, and each chat takes

@@ -14,7 +14,7 @@ use std::{
 };
 
 use foreword_sandbox::{BackendName, Enforcement, SandboxesState, Setup};
-use foreword_server::connections::{self, ConnectionConfig};
+use foreword_server::connections::{self, Written};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -329,7 +329,7 @@ fn connections(loaded: &Loaded) -> Vec<Finding> {
     let config = &loaded.config;
     let what = "connection";
     let mut findings = Vec::new();
-    let mut all: BTreeMap<String, Result<ConnectionConfig, String>> = BTreeMap::new();
+    let mut all: BTreeMap<String, Written> = BTreeMap::new();
     match connections::read_file(&server::connections_file(config)) {
         Ok(of_file) => all.extend(of_file),
         Err(why) => findings.push(
@@ -338,7 +338,22 @@ fn connections(loaded: &Loaded) -> Vec<Finding> {
         ),
     }
     let configured = config.connections.clone().into_iter();
-    all.extend(configured.map(|(name, config)| (name, Ok(config))));
+    for (name, config) in configured {
+        let written = Written {
+            config: Ok(config),
+            doubts: Vec::new(),
+        };
+        if all.insert(name.clone(), written).is_some() {
+            let found = format!("`{name}` is in `connections.json` too, where it has no effect");
+            findings.push(Finding::new(what, State::Note, found).cure("rename one of them"));
+        }
+    }
+    for (name, written) in &all {
+        let doubts = written.doubts.iter();
+        findings.extend(
+            doubts.map(|doubt| Finding::new(what, State::Note, format!("`{name}`: {doubt}"))),
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -348,10 +363,10 @@ fn connections(loaded: &Loaded) -> Vec<Finding> {
     let launch = server::launch(&loaded.environment);
     let variables = server::variables(&loaded.environment);
     findings.extend(runtime.block_on(async {
-        let trying = all.into_iter().map(|(name, config)| {
+        let trying = all.into_iter().map(|(name, written)| {
             let (launch, variables) = (&launch, &variables);
             async move {
-                let config = match config {
+                let config = match written.config {
                     Ok(config) if config.disabled => {
                         return Finding::new(what, State::Good, format!("`{name}` is disabled"));
                     }

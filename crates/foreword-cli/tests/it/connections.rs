@@ -10,14 +10,14 @@ use crate::support::{Place, Server, eventually};
 const SOON: Duration = Duration::from_secs(30);
 
 /// A place whose `connections.json` has these servers.
-fn place(servers: Value) -> Place {
+fn place(servers: &Value) -> Place {
     let place = Place::new();
     place.write("tiny.sh", include_str!("tiny.sh"));
     write(&place, servers);
     place
 }
 
-fn write(place: &Place, servers: Value) {
+fn write(place: &Place, servers: &Value) {
     let text = json!({"mcpServers": servers}).to_string();
     // In one step, as editors do.
     place.write("data/new.json", &text);
@@ -29,7 +29,7 @@ fn write(place: &Place, servers: Value) {
 }
 
 /// The shell's server, with these fields beside.
-fn tiny(place_of: &Place, more: Value) -> Value {
+fn tiny(place_of: &Place, more: &Value) -> Value {
     let args = [place_of.path("tiny.sh"), place_of.path("pid")];
     let mut server = json!({"command": "/bin/sh", "args": args});
     for (key, value) in more.as_object().unwrap() {
@@ -38,10 +38,10 @@ fn tiny(place_of: &Place, more: Value) -> Value {
     server
 }
 
-fn with_tiny(more: Value) -> Place {
-    let place = place(json!({}));
+fn with_tiny(more: &Value) -> Place {
+    let place = place(&json!({}));
     let server = tiny(&place, more);
-    write(&place, json!({"tiny": server}));
+    write(&place, &json!({"tiny": server}));
     place
 }
 
@@ -54,8 +54,8 @@ fn shown(server: &Server) -> Value {
 
 fn state_of(server: &Server, name: &str) -> String {
     let shown = shown(server);
-    let servers = shown["servers"].as_array().unwrap().iter();
-    let found = servers.filter(|server| server["name"] == name).next_back();
+    let mut servers = shown["servers"].as_array().unwrap().iter();
+    let found = servers.rfind(|server| server["name"] == name);
     found.map_or("absent".to_owned(), |server| {
         server["state"].as_str().unwrap().to_owned()
     })
@@ -87,10 +87,10 @@ fn call(server: &Server, tool: &str) -> String {
 
 #[test]
 fn the_file_is_followed_while_the_server_runs() {
-    let place = place(json!({}));
+    let place = place(&json!({}));
     let server = place.serve(&["--sandbox", "none"]);
     assert_eq!(shown(&server)["servers"], json!([]));
-    write(&place, json!({"tiny": tiny(&place, json!({}))}));
+    write(&place, &json!({"tiny": tiny(&place, &json!({}))}));
     wait_for(&server, "tiny", "ready");
     let prompt = || {
         reqwest::blocking::get(server.url("/system-prompt"))
@@ -114,7 +114,7 @@ fn the_file_is_followed_while_the_server_runs() {
     assert_eq!(state_of(&server, "tiny"), "ready");
     write(
         &place,
-        json!({"tiny": tiny(&place, json!({"disabled": true}))}),
+        &json!({"tiny": tiny(&place, &json!({"disabled": true}))}),
     );
     wait_for(&server, "tiny", "disabled");
     assert!(!prompt().contains("tiny__"));
@@ -125,7 +125,7 @@ fn the_file_is_followed_while_the_server_runs() {
 
 #[test]
 fn a_program_gets_what_is_configured_and_nothing_of_ours() {
-    let place = with_tiny(json!({"env": {"GIVEN": "a ${WORD}"}}))
+    let place = with_tiny(&json!({"env": {"GIVEN": "a ${WORD}"}}))
         .with("FOREWORD_API_KEY", "")
         .with("FOREWORD_AUTH__ADMIN_KEYS", "")
         .with("WORD", "word");
@@ -147,7 +147,7 @@ fn a_program_gets_what_is_configured_and_nothing_of_ours() {
 #[test]
 fn nothing_of_a_program_outlives_a_server_that_was_killed() {
     for signal in [Signal::KILL, Signal::TERM] {
-        let place = with_tiny(json!({}));
+        let place = with_tiny(&json!({}));
         let mut server = place.serve(&["--sandbox", "none"]);
         wait_for(&server, "tiny", "ready");
         assert_eq!(call(&server, "tiny__linger"), "left");
@@ -164,12 +164,12 @@ fn nothing_of_a_program_outlives_a_server_that_was_killed() {
 
 #[test]
 fn the_start_doctor_and_compose_tell_of_connections() {
-    let place = place(json!({}));
+    let place = place(&json!({}));
     write(
         &place,
-        json!({
-            "tiny": tiny(&place, json!({"tols": ["environment"]})),
-            "quiet": tiny(&place, json!({"expose": false})),
+        &json!({
+            "tiny": tiny(&place, &json!({"tols": ["environment"]})),
+            "quiet": tiny(&place, &json!({"expose": false})),
             "secret": {"url": "http://127.0.0.1:1/${NOT_SET}"},
             "old": {"type": "sse", "url": "http://127.0.0.1:1/sse"},
             "typo": {"command": "/bin/sh", "args": "none"},
@@ -201,6 +201,7 @@ fn the_start_doctor_and_compose_tell_of_connections() {
     for found in [
         "ok     connection     `quiet` has 2 tools",
         "ok     connection     `tiny` has 2 tools",
+        "note   connection     `tiny`: `tols` is not known and has no effect; did you mean `tools`?",
         "note   connection     `secret`: the environment variable `NOT_SET` is not set",
     ] {
         assert!(doctor.contains(found), "{doctor}");
@@ -226,7 +227,7 @@ fn the_start_doctor_and_compose_tell_of_connections() {
 
 #[test]
 fn a_connection_of_the_configuration_counts_before_one_of_the_file() {
-    let place = with_tiny(json!({}));
+    let place = with_tiny(&json!({}));
     place.write(
         "foreword.toml",
         "[connections.tiny]\nurl = \"http://127.0.0.1:1/mcp\"\nheaders = { Authorization = \"Bearer abc\" }\n",

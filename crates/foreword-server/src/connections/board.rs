@@ -47,11 +47,11 @@ pub(super) struct Entry {
 
 /// A connection as somebody wrote it.
 #[derive(Debug, Clone)]
-pub(super) struct Written {
+pub struct Written {
     /// What it says, or why it cannot be read.
-    pub(super) config: Result<ConnectionConfig, String>,
-    /// What it says that means nothing here.
-    pub(super) doubts: Vec<String>,
+    pub config: Result<ConnectionConfig, String>,
+    /// What it says that means nothing here, or probably something else.
+    pub doubts: Vec<String>,
 }
 
 /// How a connection is.
@@ -122,6 +122,7 @@ impl Board {
         name: &str,
         written: Written,
         read: Result<Option<Arc<Connection>>, String>,
+        offered: Option<Offered>,
         stop: CancellationToken,
     ) -> Turn {
         self.next += 1;
@@ -144,7 +145,7 @@ impl Board {
             last_error,
             last_refresh: None,
             protocol_version: None,
-            offered: None,
+            offered,
             line: None,
             stop,
         };
@@ -220,6 +221,14 @@ impl Entry {
 }
 
 impl Written {
+    /// Whether both are of one server, whatever else they say.
+    pub(super) fn is_of_the_same(&self, other: &Self) -> bool {
+        let (Ok(one), Ok(other)) = (&self.config, &other.config) else {
+            return false;
+        };
+        one.command == other.command && one.args == other.args && one.url == other.url
+    }
+
     /// Whether both say the same.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         let plain = |written: &Self| match &written.config {

@@ -168,11 +168,7 @@ fn handed_on(server: &str, tool: &str) -> String {
         return whole;
     }
     let hash = Sha256::digest(&whole);
-    let hash: String = hash
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex::encode(&hash[..4]);
     let shown = whole
         .chars()
         .map(|character| if safe(character) { character } else { '_' });

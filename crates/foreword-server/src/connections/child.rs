@@ -119,7 +119,7 @@ const MAX_LINES: usize = 100;
 /// The time that [`MAX_LINES`] counts for.
 const WINDOW: Duration = Duration::from_secs(10);
 /// How many of the last lines are kept for those who ask why a program ended.
-const KEPT_LINES: usize = 5;
+const KEPT_LINES: usize = 20;
 
 /// What a program writes to standard error.
 #[derive(Clone, Default)]
@@ -173,10 +173,15 @@ impl Stderr {
         self.0.closed.cancelled().await;
     }
 
-    /// The line that says most about why it ended: of Python the last one, of others mostly too.
+    /// The line that says most about why it ended: the last one that speaks of an error, else the last one.
     fn last(&self) -> Option<String> {
         let last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.back().cloned()
+        let speaks_of_it = |line: &&String| line.to_ascii_lowercase().contains("error");
+        last.iter()
+            .rev()
+            .find(speaks_of_it)
+            .or(last.back())
+            .cloned()
     }
 }
 

@@ -83,15 +83,29 @@ pub enum ConnectionError {
     /// The name cannot be a part of a tool's name.
     #[error("the name has to be 1 to 32 letters, digits, `-` and `_`, without `__`")]
     Name,
-    /// Neither or both.
+    /// Neither.
     #[error("it needs either `command`, for a program, or `url`, for a server on the network")]
     NoTransport,
+    /// Both.
+    #[error("it has both `command` and `url`: keep one of them")]
+    TwoTransports,
+    /// What a shell would take apart.
+    #[error("`command` is the program alone; what follows it goes into `args`, a list")]
+    Arguments,
     /// A value for the other kind.
     #[error("`{0}` goes with `{1}` only")]
     OutOfPlace(&'static str, &'static str),
     /// No such variable.
     #[error("the environment variable `{0}` is not set")]
     NoVariable(String),
+    /// A notation of other programs.
+    #[error(
+        "`${{{0}}}` is not read: a variable is written `${{NAME}}`, with nothing beside its name"
+    )]
+    NotAName(String),
+    /// No such directory.
+    #[error("`cwd` is no directory here: `{}`", .0.display())]
+    NoDirectory(PathBuf),
     /// `${` without an end.
     #[error("`{0}` has a `${{` that is not closed")]
     Unclosed(&'static str),
@@ -126,14 +140,15 @@ pub(super) struct Connection {
 pub(super) struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// Shorter ones are found in any text, and hiding them would hide that.
-    const SHORTEST: usize = 4;
+    /// Shorter ones are words and numbers that are found in any text.
+    const SHORTEST: usize = 8;
 
     fn of(config: &ConnectionConfig, filled: Vec<String>) -> Self {
         let written = config.env.values().chain(config.headers.values());
         let written = written.map(|value| value.expose().to_owned());
         let mut secrets: Vec<String> = filled.into_iter().chain(written).collect();
-        secrets.retain(|secret| secret.len() >= Self::SHORTEST);
+        // Paths are what messages are about.
+        secrets.retain(|secret| secret.len() >= Self::SHORTEST && !secret.starts_with('/'));
         // A value within another one would leave the rest of that.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets.into_iter().map(Secret::new).collect())
@@ -216,8 +231,15 @@ impl Connection {
                 }
                 Transport::Http(remote(url, config, variable)?)
             }
+            (Some(_), Some(_)) => return Err(ConnectionError::TwoTransports),
             _ => return Err(ConnectionError::NoTransport),
         };
+        if let Transport::Stdio(program) = &transport
+            && program.command.contains(char::is_whitespace)
+            && !std::path::Path::new(&program.command).exists()
+        {
+            return Err(ConnectionError::Arguments);
+        }
         Ok(Self {
             transport,
             tools: config.tools.clone(),
@@ -263,6 +285,13 @@ fn program(
         let value = fill("env", value.expose(), variable)?;
         Ok((name.clone(), Secret::new(value)))
     });
+    if let Some(directory) = config
+        .cwd
+        .as_deref()
+        .filter(|directory| !directory.is_dir())
+    {
+        return Err(ConnectionError::NoDirectory(directory.to_owned()));
+    }
     Ok(Program {
         command: fill("command", command, variable)?,
         args: args.collect::<Result<_, _>>()?,
@@ -337,6 +366,10 @@ fn fill(
         let (name, after) = after
             .split_once('}')
             .ok_or(ConnectionError::Unclosed(field))?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return Err(ConnectionError::NotAName(name.to_owned()));
+        }
         let value = variable(name).filter(|value| !value.is_empty());
         filled.push_str(before);
         filled.push_str(&value.ok_or_else(|| ConnectionError::NoVariable(name.to_owned()))?);

@@ -32,6 +32,10 @@ const BLOCK: &str = "mcpServers";
 pub(super) struct Stamp(Option<(u64, Option<SystemTime>)>);
 
 impl Stamp {
+    pub(super) fn is_of_nothing(&self) -> bool {
+        self.0.is_none()
+    }
+
     pub(super) fn of(path: &Path) -> Self {
         let metadata = fs::metadata(path).ok();
         Self(metadata.map(|metadata| (metadata.len(), metadata.modified().ok())))
@@ -94,6 +98,9 @@ const OF_OTHERS: &[&str] = &[
     "transport",
 ];
 
+/// Longer calls are doubted, in seconds.
+const LONG: u64 = 2 * 60 * 60 - 1;
+
 fn server_of(server: &Value) -> Written {
     let Some(fields) = server.as_object() else {
         return refused("it has to be an object");
@@ -121,7 +128,7 @@ fn server_of(server: &Value) -> Written {
             ),
             None => format!("`{}` is not known and has no effect", one_line(key, 64)),
         });
-    let doubts = doubts.collect();
+    let mut doubts: Vec<String> = doubts.collect();
     let config = serde_path_to_error::deserialize::<_, ConnectionConfig>(&Value::Object(known));
     let config = config.map_err(|error| {
         let path = error.path().to_string();
@@ -136,6 +143,15 @@ fn server_of(server: &Value) -> Written {
             .replace("a map", "an object");
         format!("`{path}`: {what}")
     });
+    // Others count in milliseconds.
+    if let Ok(config) = &config
+        && config.timeout > LONG
+    {
+        let hours = config.timeout / 3600;
+        doubts.push(format!(
+            "`timeout` is in seconds, so a call may take {hours} hours"
+        ));
+    }
     Written { config, doubts }
 }
 

@@ -21,13 +21,13 @@ use super::{
 
 /// The shortest and the longest pause before a connection is tried again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// A connection that lasted so long ended for a reason of its own, and is tried again soon.
-const LASTED: Duration = Duration::from_secs(60);
+const LASTED: Duration = Duration::from_mins(1);
 
 /// How long the tools of a server that is down stay in the prompt: most are back before anybody notices.
-pub(super) const GRACE: Duration = Duration::from_secs(60);
+pub(super) const GRACE: Duration = Duration::from_mins(1);
 
 /// How long to wait between two lists, however often a server says that its tools have changed.
 const BETWEEN_LISTS: Duration = Duration::from_millis(500);
@@ -96,7 +96,7 @@ fn next_opening(opening: Opening, connection: &Connection) -> Opening {
 fn jitter(turn: &Turn, pause: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     (turn, pause).hash(&mut hasher);
-    pause / 4 * u32::from(hasher.finish() as u8) / u32::from(u8::MAX)
+    pause / 4 * u32::from(hasher.finish().to_le_bytes()[0]) / u32::from(u8::MAX)
 }
 
 /// Does `work`, and takes the tools out of the prompt in between when their time is over.

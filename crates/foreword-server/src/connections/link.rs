@@ -39,7 +39,7 @@ use crate::session::Session;
 use foreword_compose::one_line;
 
 /// How long a server may take from its start to its first answer; a package that is downloaded first takes its time.
-const TO_CONNECT: Duration = Duration::from_secs(120);
+const TO_CONNECT: Duration = Duration::from_mins(2);
 
 /// How long a server may take to list its tools, all pages together.
 const TO_LIST: Duration = Duration::from_secs(30);
@@ -116,13 +116,13 @@ impl Link {
                         ..link
                     }),
                     // A server that ended says more about it than that it did not answer.
-                    Err(why) => match timeout(Duration::from_millis(500), running.ended()).await {
-                        Ok(how) => Err(how),
-                        Err(_) => {
+                    Err(why) => {
+                        let ended = timeout(Duration::from_millis(500), running.ended()).await;
+                        if ended.is_err() {
                             tokio::spawn(running.finish());
-                            Err(why)
                         }
-                    },
+                        Err(ended.unwrap_or(why))
+                    }
                 }
             }
             Transport::Http(remote) => open_remote(remote, opening).await,
@@ -147,14 +147,14 @@ impl Link {
         match &mut self.running {
             Some(running) => tokio::select! {
                 how = running.ended() => how,
-                () = self.ended.cancelled() => match timeout(TO_CLOSE, running.ended()).await {
-                    Ok(how) => how,
-                    Err(_) => "its program closed its standard output".to_owned(),
-                },
+                () = self.ended.cancelled() => {
+                    let ended = timeout(TO_CLOSE, running.ended()).await;
+                    ended.unwrap_or_else(|_| "its program closed its standard output".to_owned())
+                }
             },
             None => {
                 self.ended.cancelled().await;
-                "the server closed the connection".to_owned()
+                "closed the connection".to_owned()
             }
         }
     }
@@ -211,7 +211,7 @@ async fn open_remote(remote: &Remote, opening: Opening) -> Result<Link, String> 
     let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
     match shake_hands(transport, opening).await {
         Err(_) if client.speaks_the_older_transport(remote).await => Err(
-            "the server speaks the older HTTP+SSE transport, which Foreword does not: give the URL of its Streamable HTTP \
+            "speaks the older HTTP+SSE transport, which Foreword does not: give the URL of its Streamable HTTP \
              endpoint (often `/mcp`), or put a bridge such as mcp-remote in front of it"
                 .to_owned(),
         ),
@@ -228,10 +228,7 @@ where
     let client = Client {
         changed: Arc::clone(&changed),
     };
-    let transport = Watched {
-        transport,
-        progress: progress.clone(),
-    };
+    let transport = Watched::new(transport, progress.clone());
     let lifecycle = match opening {
         Opening::Newest => ClientLifecycleMode::Auto {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -245,7 +242,7 @@ where
     )
     .await;
     let service = shaken
-        .map_err(|_| format!("it did not answer within {} s", TO_CONNECT.as_secs()))?
+        .map_err(|_| format!("did not answer within {} s", TO_CONNECT.as_secs()))?
         .map_err(|error| describe(&error))?;
     let peer = service.peer().clone();
     let (end, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -278,35 +275,53 @@ fn describe(error: &ClientInitializeError) -> String {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return describe(fallback),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
-            "it answers the handshake with something else: is it an MCP server?".to_owned()
+            "answers the handshake with something else: is it an MCP server?".to_owned()
         }
-        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => "closed the connection".to_owned(),
         ClientInitializeError::TransportError { error, .. } => why_not_sent(&*error.error),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("refused the handshake: {}", error.message)
+        }
         other => other.to_string(),
     };
     one_line(&words, MAX_WORDS)
 }
 
-/// Why a message did not get there. Of HTTP errors the innermost cause says most, and the outer ones hold URLs.
+/// Why a message did not get there, said of the server. Of HTTP errors the innermost cause says most, and the outer ones hold
+/// URLs.
 fn why_not_sent(error: &(dyn Error + Send + Sync + 'static)) -> String {
     let Some(http) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() else {
-        return error.to_string();
+        return format!("cannot be reached: {error}");
     };
     match http {
         StreamableHttpError::Client(error) => match innermost(error) {
-            _ if error.is_timeout() => "it did not answer in time".to_owned(),
-            Some(cause) => format!("it cannot be reached: {cause}"),
-            None => "it cannot be reached".to_owned(),
+            _ if error.is_timeout() => "did not answer in time".to_owned(),
+            Some(cause) => format!("cannot be reached: {cause}"),
+            None => "cannot be reached".to_owned(),
         },
-        StreamableHttpError::AuthRequired(_) => {
-            "it asks for authorization: give it a header such as `Authorization` in `headers`"
-                .to_owned()
+        StreamableHttpError::AuthRequired(_) => refused_with("HTTP 401"),
+        StreamableHttpError::InsufficientScope(_) => refused_with("HTTP 403"),
+        StreamableHttpError::HttpStatus(status) => refused_with(&status.to_string()),
+        StreamableHttpError::UnexpectedServerResponse(answer) => match answer.split_once(':') {
+            // What follows is the page that a server shows to people.
+            Some((status, _)) if status.starts_with("HTTP ") => refused_with(status),
+            _ => format!("answers with something else: {answer}"),
+        },
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            let kind = kind.as_deref().unwrap_or("nothing");
+            format!("answers with `{kind}`: is `url` that of its MCP endpoint (often `/mcp`)?")
         }
-        StreamableHttpError::InsufficientScope(_) => {
-            "the authorization does not suffice".to_owned()
-        }
-        error => error.to_string(),
+        error => format!("cannot be talked to: {error}"),
     }
+}
+
+fn refused_with(status: &str) -> String {
+    let hint = match status.split_whitespace().nth(1) {
+        Some("401" | "403") => ": give it a key in `headers`, such as `Authorization`",
+        Some("404" | "405" | "406") => ": is `url` that of its MCP endpoint (often `/mcp`)?",
+        _ => "",
+    };
+    format!("answers with {status}{hint}")
 }
 
 fn innermost(error: &dyn Error) -> Option<String> {
@@ -367,7 +382,7 @@ impl Link {
     ) -> Result<(Offered, Vec<String>), String> {
         let listing = timeout(TO_LIST, list(&self.peer)).await;
         let listed = listing
-            .map_err(|_| format!("it did not list its tools within {} s", TO_LIST.as_secs()))?;
+            .map_err(|_| format!("did not list its tools within {} s", TO_LIST.as_secs()))?;
         let Listed {
             mut tools,
             mut problems,
@@ -418,7 +433,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Listed, String> {
             // One tool that cannot be read makes the page something else to rmcp; the others are as good as ever.
             Ok(ServerResult::CustomResult(page)) => {
                 let Some(tools) = page.0.get("tools").and_then(Value::as_array) else {
-                    return Err("it answers `tools/list` with something else".to_owned());
+                    return Err("answers `tools/list` with something else".to_owned());
                 };
                 for tool in tools {
                     listed.take_if_readable(tool, &mut bytes)?;
@@ -428,7 +443,7 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Listed, String> {
                     .and_then(Value::as_str)
                     .map(str::to_owned)
             }
-            Ok(_) => return Err("it answers `tools/list` with something else".to_owned()),
+            Ok(_) => return Err("answers `tools/list` with something else".to_owned()),
             Err(ServiceError::McpError(error)) if error.code.0 == METHOD_NOT_FOUND => None,
             Err(error) => return Err(describe_service(&error)),
         };
@@ -437,21 +452,29 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Listed, String> {
             None => return Ok(listed),
         }
     }
-    Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+    Err(format!("lists more than {MAX_PAGES} pages of tools"))
 }
 
 /// A server without tools says that it does not know the question.
 const METHOD_NOT_FOUND: i32 = -32601;
 
 impl Listed {
-    fn take(&mut self, tool: Tool, bytes: &mut usize) -> Result<(), String> {
-        if let Some(fault) = fault_of(&tool) {
-            let name = one_line(&tool.name, 128);
-            self.note(format!("the tool `{name}` is left out: {fault}"));
-            return Ok(());
+    fn take(&mut self, mut tool: Tool, bytes: &mut usize) -> Result<(), String> {
+        let mended = mend(&mut tool);
+        let name = one_line(&tool.name, 128);
+        match mended {
+            Ok(None) => {}
+            Ok(Some(fault)) => {
+                self.note(format!(
+                    "the tool `{name}` is taken without its output schema: {fault}"
+                ));
+            }
+            Err(fault) => {
+                self.note(format!("the tool `{name}` is left out: {fault}"));
+                return Ok(());
+            }
         }
         if self.tools.iter().any(|known| known.name == tool.name) {
-            let name = one_line(&tool.name, MAX_WORDS);
             self.note(format!(
                 "the tool `{name}` is listed twice; the first one counts"
             ));
@@ -459,11 +482,11 @@ impl Listed {
         }
         *bytes += serde_json::to_vec(&tool).map_or(0, |json| json.len());
         if self.tools.len() == MAX_TOOLS {
-            return Err(format!("it lists more than {MAX_TOOLS} tools"));
+            return Err(format!("lists more than {MAX_TOOLS} tools"));
         }
         if *bytes > MAX_TOOLS_BYTES {
             let most = MAX_TOOLS_BYTES >> 20;
-            return Err(format!("its list of tools has more than {most} MiB"));
+            return Err(format!("lists more than {most} MiB of tools"));
         }
         self.tools.push(tool);
         Ok(())
@@ -510,19 +533,26 @@ fn usual(tool: &Value) -> Value {
     tool
 }
 
-/// What MCP does not allow of a tool, if there is any. Some clients refuse a whole list for one such tool.
-fn fault_of(tool: &Tool) -> Option<String> {
+/// Makes of a tool what MCP allows. Some clients refuse a whole list for one tool that is not.
+///
+/// # Errors
+/// What cannot be mended: then the tool is left out.
+fn mend(tool: &mut Tool) -> Result<Option<String>, String> {
     if tool.name.trim().is_empty() {
-        return Some("it has no name".to_owned());
+        return Err("it has no name".to_owned());
     }
-    let schemas = [
-        ("inputSchema", Some(&tool.input_schema)),
-        ("outputSchema", tool.output_schema.as_ref()),
-    ];
-    schemas.into_iter().find_map(|(field, schema)| {
-        let fault = fault_of_schema(schema?)?;
-        Some(format!("{fault} in its `{field}`"))
-    })
+    if !tool.input_schema.contains_key("type") {
+        let schema = Arc::make_mut(&mut tool.input_schema);
+        schema.insert("type".to_owned(), json!("object"));
+    }
+    if let Some(fault) = fault_of_schema(&tool.input_schema) {
+        return Err(format!("{fault} in its `inputSchema`"));
+    }
+    let fault = tool.output_schema.as_deref().and_then(fault_of_schema);
+    Ok(fault.map(|fault| {
+        tool.output_schema = None;
+        format!("{fault} in its `outputSchema`")
+    }))
 }
 
 fn fault_of_schema(schema: &JsonObject) -> Option<&'static str> {
@@ -668,12 +698,7 @@ fn describe_service(error: &ServiceError) -> String {
             format!("refused: {}", one_line(&error.message, MAX_WORDS))
         }
         ServiceError::TransportClosed => "ended before it answered".to_owned(),
-        ServiceError::TransportSend(error) => {
-            format!(
-                "did not get it: {}",
-                one_line(&why_not_sent(&*error.error), MAX_WORDS)
-            )
-        }
+        ServiceError::TransportSend(error) => one_line(&why_not_sent(&*error.error), MAX_WORDS),
         ServiceError::Cancelled { .. } => "was told that the call is cancelled".to_owned(),
         error => one_line(&error.to_string(), MAX_WORDS),
     }

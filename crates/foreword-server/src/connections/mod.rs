@@ -34,13 +34,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{config::ToolsPromptConfig, session::Session};
 
-pub use board::{ConnectionState, ConnectionStatus};
+pub use board::{ConnectionState, ConnectionStatus, Written};
 pub use catalog::Catalog;
 pub use child::Launch;
 pub use config::{ConnectionConfig, ConnectionError, MAX_CONNECTIONS, MAX_NAME};
 pub use supervisor::child_init_main;
 
-use board::{Board, Turn, Written};
+use board::{Board, Turn};
 use catalog::Offered;
 use config::Connection;
 use link::{Failed, Line, Link, Opening, ToolCall};
@@ -274,7 +274,13 @@ pub async fn try_connection(
     let connection = Connection::read(name, config, &**variables);
     let connection = connection.map_err(|error| error.to_string())?;
     let tried = async {
-        let link = Link::open(name, &connection, launch, Opening::Newest).await?;
+        let link = match Link::open(name, &connection, launch, Opening::Newest).await {
+            // Some programs end at a question that they do not know.
+            Err(_) if matches!(connection.transport, config::Transport::Stdio(_)) => {
+                Link::open(name, &connection, launch, Opening::Older).await?
+            }
+            opened => opened?,
+        };
         let offered = link.offered(connection.tools.as_deref()).await;
         link.close().await;
         offered.map(|(offered, problems)| (offered.tools.len(), problems))
@@ -284,17 +290,12 @@ pub async fn try_connection(
         .map_err(|why: String| connection.secrets.hidden_in(why))
 }
 
-/// The connections of a file as [`ConnectionsSetup::file`] names it, each with what it says or why it cannot be read.
+/// The connections of a file as [`ConnectionsSetup::file`] names it.
 ///
 /// # Errors
 /// What is wrong with the file as a whole.
-pub fn read_file(
-    path: &std::path::Path,
-) -> Result<BTreeMap<String, Result<ConnectionConfig, String>>, String> {
-    let servers = file::read(path)?.into_iter();
-    Ok(servers
-        .map(|(name, written)| (name, written.config))
-        .collect())
+pub fn read_file(path: &std::path::Path) -> Result<BTreeMap<String, Written>, String> {
+    file::read(path)
 }
 
 /// Who says what is wrong with connections as they are written.
@@ -336,6 +337,9 @@ impl Shared {
             {
                 Err(same) => known = same,
                 Ok((stamp, read)) => {
+                    if stamp.is_of_nothing() {
+                        tracing::warn!("The file of connections is gone, and so are its servers");
+                    }
                     known = stamp;
                     self.apply_file(&configured, read, Told::InTheLog);
                 }
@@ -369,7 +373,7 @@ impl Shared {
                 errors.push(format!(
                     "`{name}` is in `connections.json` and in the configuration, which counts; rename one of them"
                 ));
-            } else if all.len() == MAX_CONNECTIONS {
+            } else if all.len() >= MAX_CONNECTIONS {
                 errors.push(format!(
                     "`{name}` is left out: there are {MAX_CONNECTIONS} connections"
                 ));
@@ -389,12 +393,18 @@ impl Shared {
     fn apply(self: &Arc<Self>, all: BTreeMap<String, Written>, errors: Vec<String>, told: Told) {
         let mut board = self.board();
         board.errors = errors;
+        let mut replaced = BTreeMap::new();
         board.entries.retain(|name, entry| {
-            let stays = all
-                .get(name)
-                .is_some_and(|written| written.says_the_same(&entry.written));
+            let written = all.get(name);
+            let stays = written.is_some_and(|written| written.says_the_same(&entry.written));
             if !stays {
                 entry.stop.cancel();
+                // The tools of a server that is only written otherwise stay until it is connected again.
+                let is_the_same =
+                    written.is_some_and(|written| written.is_of_the_same(&entry.written));
+                if is_the_same && let Some(offered) = entry.offered.take() {
+                    replaced.insert(name.clone(), offered);
+                }
             }
             stays
         });
@@ -417,9 +427,15 @@ impl Shared {
                     "The MCP server `{name}` cannot be connected: {why}"
                 );
             }
+            if told == Told::InTheLog {
+                for doubt in &written.doubts {
+                    tracing::warn!(connection = name, "{doubt}");
+                }
+            }
             let connection = read.as_ref().ok().cloned().flatten();
             let stop = self.stopping.child_token();
-            let turn = board.enter(&name, written, read, stop.clone());
+            let offered = replaced.remove(&name).filter(|_| connection.is_some());
+            let turn = board.enter(&name, written, read, offered, stop.clone());
             if let Some(connection) = connection {
                 let keeping = keeper::keep(Arc::clone(self), turn, connection, stop);
                 self.tasks.spawn(keeping);
@@ -514,7 +530,13 @@ impl Shared {
     fn publish(&self, board: &mut Board) {
         let (catalog, mut clashes) = Catalog::new(&board.servers(), &self.tools_prompt);
         for (name, entry) in &mut board.entries {
-            entry.clashes = clashes.remove(name).unwrap_or_default();
+            let clashes = clashes.remove(name).unwrap_or_default();
+            if clashes != entry.clashes {
+                for clash in &clashes {
+                    tracing::warn!(connection = name, "{clash}");
+                }
+            }
+            entry.clashes = clashes;
         }
         let before = self.catalog.load();
         if catalog.says_the_same(&before) {

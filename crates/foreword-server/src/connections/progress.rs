@@ -1,4 +1,5 @@
-//! Brings a server's news of how a call goes on to whoever waits for that call, in the order they came.
+//! What is done with a server's messages before rmcp sees them: news of how a call goes on are brought to whoever waits for that
+//! call, in the order they came, and what answers a question that was given up is dropped.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,7 +8,10 @@ use std::{
 
 use rmcp::{
     RoleClient,
-    model::{JsonRpcMessage, ProgressNotificationParam, ProgressToken, ServerNotification},
+    model::{
+        ClientRequest, JsonRpcMessage, ProgressNotificationParam, ProgressToken, RequestId,
+        ServerNotification,
+    },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -82,8 +86,33 @@ impl Drop for Subscription {
 
 /// A transport that takes the news out of what it receives: handled as messages they could come after their call's answer.
 pub(super) struct Watched<T> {
-    pub(super) transport: T,
-    pub(super) progress: Progress,
+    transport: T,
+    progress: Progress,
+    /// The question of the newest revision, by its id.
+    discovery: Option<RequestId>,
+    /// The same once the question of the older ones was put: a server that took its time to start answers both, and rmcp would take
+    /// the one for the other.
+    given_up: Option<RequestId>,
+}
+
+impl<T> Watched<T> {
+    pub(super) fn new(transport: T, progress: Progress) -> Self {
+        Self {
+            transport,
+            progress,
+            discovery: None,
+            given_up: None,
+        }
+    }
+
+    fn is_given_up(&self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
+        let id = match message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        id.is_some() && id == self.given_up.as_ref()
+    }
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
@@ -93,18 +122,28 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &item {
+            match &request.request {
+                ClientRequest::DiscoverRequest(_) => self.discovery = Some(request.id.clone()),
+                ClientRequest::InitializeRequest(_) => self.given_up = self.discovery.take(),
+                _ => {}
+            }
+        }
         self.transport.send(item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             let message = self.transport.receive().await?;
+            if self.is_given_up(&message) {
+                continue;
+            }
             let JsonRpcMessage::Notification(notification) = message else {
                 return Some(message);
             };
             match notification.notification {
                 ServerNotification::ProgressNotification(news) => {
-                    self.progress.arrived(news.params)
+                    self.progress.arrived(news.params);
                 }
                 // Asked for by nobody, and however many there are.
                 ServerNotification::LoggingMessageNotification(_) => {}

@@ -38,7 +38,7 @@ impl RemoteClient {
     pub(super) fn new(remote: &Remote) -> Result<Self, reqwest::Error> {
         // A connection's keys must not follow a redirect to another server.
         let within_its_origin = Policy::custom(|attempt| {
-            let origin = attempt.previous().first().map(|url| url.origin());
+            let origin = attempt.previous().first().map(reqwest::Url::origin);
             if origin.is_some_and(|origin| origin != attempt.url().origin()) {
                 attempt.error("it redirects to another server")
             } else if attempt.previous().len() > REDIRECTS {

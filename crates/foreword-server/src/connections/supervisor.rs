@@ -15,19 +15,19 @@ pub fn child_init_main() {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == COMMAND) {
         // `--` keeps what follows from being taken for options of ours.
-        let command = arguments.skip_while(|argument| argument == "--").collect();
-        std::process::exit(i32::from(supervise(command)));
+        let command: Vec<OsString> = arguments.skip_while(|argument| argument == "--").collect();
+        std::process::exit(i32::from(supervise(&command)));
     }
 }
 
 #[cfg(unix)]
-fn supervise(command: Vec<OsString>) -> u8 {
+fn supervise(command: &[OsString]) -> u8 {
     unix::supervise(command)
 }
 
 /// Without process trees that could be ended there is nothing to stand between.
 #[cfg(not(unix))]
-fn supervise(command: Vec<OsString>) -> u8 {
+fn supervise(command: &[OsString]) -> u8 {
     use std::process::Command;
     let Some((program, arguments)) = command.split_first() else {
         return MISUSED;
@@ -90,7 +90,7 @@ mod unix {
     /// How often what is left is looked for.
     const LOOK: Duration = Duration::from_millis(10);
 
-    pub(super) fn supervise(command: Vec<OsString>) -> u8 {
+    pub(super) fn supervise(command: &[OsString]) -> u8 {
         let Some((program, arguments)) = command.split_first() else {
             eprintln!("usage: foreword child-init -- PROGRAM [ARGUMENT]...");
             return MISUSED;

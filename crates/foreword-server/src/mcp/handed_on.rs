@@ -2,7 +2,7 @@
 
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolResult, JsonObject, ResultType},
+    model::{CallToolResult, ContentBlock, JsonObject, ResultType},
     service::RequestContext,
 };
 
@@ -11,6 +11,7 @@ use crate::{
     app::App,
     connections::{Call, Route},
     session::Session,
+    workspace::WorkspaceError,
 };
 
 /// Under this servers of 2026-07-28 say in each result who they are.
@@ -24,6 +25,14 @@ pub(super) async fn call(
     arguments: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
+    // What is said to servers in a chat's name is for its user, as its files are.
+    match app.workspaces().find_for(session).await {
+        Ok(_) | Err(WorkspaceError::Off) => {}
+        Err(error) => {
+            let why = ContentBlock::text(error.to_string());
+            return Ok(CallToolResult::error(vec![why]));
+        }
+    }
     let snapshot = app.store().snapshot();
     let profile_id = session.profile_id.as_deref().or_else(|| {
         let default = snapshot.library.default_profile();

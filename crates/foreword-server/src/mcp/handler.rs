@@ -1,8 +1,11 @@
 //! Answers the protocol's requests. Nothing here creates anything: a handshake only reads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use http::{HeaderMap, request::Parts};
@@ -299,12 +302,12 @@ impl ServerHandler for Handler {
                 let result = Box::pin(called).await;
                 let result = result.inspect_err(|_| {
                     let seconds = started.elapsed().as_secs_f64();
-                    let label = route.server.clone().into();
+                    let label = label_of(&route);
                     self.app
                         .metrics()
                         .tool_call(label, ToolOutcome::Error, seconds);
                 })?;
-                (route.server.into(), result)
+                (label_of(&route), result)
             }
         };
         let outcome = if result.is_error == Some(true) {
@@ -411,6 +414,11 @@ const KNOWN_METHODS: [&str; 11] = [
     "subscriptions/listen",
     "prompts/list",
 ];
+
+/// What counts the calls of a server's tools, all together: their names are not ours, and there may be thousands.
+fn label_of(route: &Route) -> Cow<'static, str> {
+    format!("{}__*", route.server).into()
+}
 
 /// A tool that a client calls.
 enum Called {

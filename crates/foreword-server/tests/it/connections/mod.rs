@@ -178,7 +178,7 @@ async fn what_is_written_wrong_is_refused_by_name_and_the_others_go_on() {
     insta::assert_snapshot!(statuses.join("\n"), @r"
     a__b refused the name has to be 1 to 32 letters, digits, `-` and `_`, without `__`
     arguments refused `args` goes with `command` only
-    both refused it needs either `command`, for a program, or `url`, for a server on the network
+    both refused it has both `command` and `url`: keep one of them
     good ready
     neither refused it needs either `command`, for a program, or `url`, for a server on the network
     never refused `timeout` has to be from 1 to 86400 seconds
@@ -200,10 +200,7 @@ async fn a_server_that_is_down_is_named_and_nothing_waits_for_it() {
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status, 200);
     let text = ready.text();
-    assert!(
-        text.contains("`gone` is down: it cannot be reached"),
-        "{text}"
-    );
+    assert!(text.contains("`gone` is down: cannot be reached"), "{text}");
     let metrics = server.get("/metrics").await;
     assert!(
         metrics
