@@ -150,6 +150,9 @@ pub(crate) enum Command {
     Variables(VariablesCommand),
     /// Take the last edit of the library back
     Undo,
+    /// Find the directories of users' skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// Manage capability links
     #[command(subcommand)]
     Links(LinksCommand),
@@ -427,6 +430,17 @@ pub(crate) enum VariablesCommand {
     Delete {
         /// The name
         name: String,
+    },
+}
+
+/// `foreword skills …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// Print the directory of a user's own skills, which need not exist yet
+    Path {
+        /// The user's e-mail address
+        #[arg(value_name = "EMAIL")]
+        email: String,
     },
 }
 

@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use foreword_sandbox::{BackendName, Enforcement, Network, Sandboxes, SandboxesState, Setup};
 use foreword_server::{
-    App, AppParts, Connections, Session, Workspaces,
+    App, AppParts, Connections, Session, Skills, Workspaces,
     config::{ConfigError, Warning},
     connections::{ConnectionState, ConnectionsSetup, Launch, Variables},
     render::Surroundings,
@@ -49,6 +49,8 @@ pub(crate) fn app(
     let host_uid = config.sandbox.files_owner();
     let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
     let sandboxes = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir));
+    let (skills, troubles) = Skills::open(&config.skills, &config.data_dir);
+    warnings.extend(troubles);
     let connections = Connections::start(connections_setup(config, environment, &clock));
     let app = App::new(AppParts {
         store,
@@ -59,6 +61,7 @@ pub(crate) fn app(
         surroundings: surroundings(config, &*sandboxes),
         sandboxes,
         connections,
+        skills,
     });
     Ok((app, warnings))
 }

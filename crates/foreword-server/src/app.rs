@@ -20,6 +20,7 @@ use crate::{
     operations::workspace::{entry::Readmes, queue::ChatQueue},
     render::{Renderer, Surroundings},
     session::SessionReader,
+    skills::Skills,
     workspace::Workspaces,
 };
 
@@ -53,6 +54,7 @@ struct Inner {
     edits: ChatQueue,
     tools: Arc<[Tool]>,
     connections: Connections,
+    skills: Skills,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -73,6 +75,8 @@ pub struct AppParts {
     pub workspaces: Workspaces,
     /// The MCP servers that this one is a client of.
     pub connections: Connections,
+    /// What sessions' sandboxes are given to learn from.
+    pub skills: Skills,
 }
 
 impl App {
@@ -88,6 +92,7 @@ impl App {
             link_key,
             workspaces,
             connections,
+            skills,
         } = parts;
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
@@ -98,6 +103,7 @@ impl App {
             links.clone(),
             surroundings.clone(),
             connections.clone(),
+            skills.clone(),
             metrics.clone(),
         );
         Self {
@@ -122,6 +128,7 @@ impl App {
                 renderer,
                 workspaces,
                 connections,
+                skills,
             }),
         }
     }
@@ -189,6 +196,12 @@ impl App {
     #[must_use]
     pub fn connections(&self) -> &Connections {
         &self.inner.connections
+    }
+
+    /// The skills.
+    #[must_use]
+    pub fn skills(&self) -> &Skills {
+        &self.inner.skills
     }
 
     /// Reads sessions from requests.

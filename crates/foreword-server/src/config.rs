@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{ConfigError, Warning};
 
-use crate::connections::ConnectionConfig;
+use crate::{connections::ConnectionConfig, skills::SkillsConfig};
 
 /// All sections that the server reads.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub uploads: UploadsConfig,
     /// What the tools prompt shows.
     pub tools_prompt: ToolsPromptConfig,
+    /// Skills.
+    pub skills: SkillsConfig,
     /// MCP servers to connect to, beside those of `connections.json` in the data directory.
     pub connections: BTreeMap<String, ConnectionConfig>,
 }

@@ -15,6 +15,7 @@ pub mod render;
 pub mod router;
 pub mod serve;
 pub mod session;
+pub mod skills;
 pub mod workspace;
 
 mod api;
@@ -31,5 +32,6 @@ pub use mcp::{StdioError, StdioSession, serve_stdio};
 pub use router::router;
 pub use serve::serve;
 pub use session::{ChatId, Session};
+pub use skills::Skills;
 pub use tls::choose_tls;
 pub use workspace::Workspaces;

@@ -19,7 +19,7 @@ use crate::{
             add_library_revision, compose, events, library, places, profiles, sections, texts,
             tools,
         },
-        render_cache, system_prompt,
+        render_cache, skills, system_prompt,
     },
     app::App,
     error::ApiError,
@@ -52,6 +52,8 @@ pub fn router(app: App) -> Router {
         .route("/mcp/", mcp.clone())
         .route("/mcp/c/{chat_id}", mcp)
         .route("/mcp-info", api.on(get(mcp_info::get_mcp_info)))
+        .route("/api/skills", api.on(get(skills::get_skills)))
+        .route("/skill-list", api.on(get(skills::get_skill_list)))
         .route(
             "/system-prompt",
             api.on(get(system_prompt::get_system_prompt)),

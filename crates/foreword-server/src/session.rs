@@ -8,6 +8,7 @@ mod reader;
 
 use std::sync::Arc;
 
+pub(crate) use chat_id::base32;
 pub use chat_id::{ChatId, InvalidChatId};
 pub use reader::{SessionError, SessionReader, SessionRequest, SessionSources};
 

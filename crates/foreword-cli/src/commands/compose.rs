@@ -85,8 +85,8 @@ fn of_chat(
     let config = &loaded.config;
     kept.block_on(async {
         let store = Arc::clone(kept.store());
-        let (app, mut warnings) =
-            server::app(config, &loaded.environment, store, config.http.listen)?;
+        let (app, of_links) = server::app(config, &loaded.environment, store, config.http.listen)?;
+        let mut warnings = Vec::new();
         let connections = app.connections();
         let settled = timeout(TO_CONNECT, connections.settled()).await;
         if settled.is_err() {
@@ -105,23 +105,23 @@ fn of_chat(
             )
         }));
         warnings.extend(server::connection_warnings(&app));
-        let composed = render_for(&app, kept, chat, request, &warnings);
+        // Where there is no data directory, there are no links yet that could stop working.
+        if kept.has_data_dir() {
+            super::warn(&of_links);
+        }
+        super::warn(&warnings);
+        let composed = render_for(&app, kept, chat, request).await;
         connections.close().await;
         composed
     })
 }
 
-fn render_for(
+async fn render_for(
     app: &App,
     kept: &Kept,
     chat: &str,
     request: &Composing,
-    warnings: &[String],
 ) -> anyhow::Result<Composed> {
-    // Where there is no data directory, there are no links yet that could stop working.
-    if kept.has_data_dir() {
-        super::warn(warnings);
-    }
     let snapshot = kept.snapshot();
     let failed = |error: &dyn Error| failed(error, &snapshot.library, request);
     let session = server::session(
@@ -134,6 +134,7 @@ fn render_for(
     let rendered = app
         .renderer()
         .render_with(&session, Form::Full, &Extras::default())
+        .await
         .map_err(|error| failed(&error))?;
     Ok(Composed {
         composition: rendered.composition,

@@ -1,7 +1,7 @@
 //! `foreword doctor`: what works here, one line each, with the cure for what does not.
 //!
 //! Looks without touching: it makes no directory, writes no file, and stops no server. One sandbox is started and ended, with the
-//! control groups that it needs, since nothing less shows that it works.
+//! control groups that it needs, and so is the program of each connection, since nothing less shows that they work.
 
 use std::{
     collections::BTreeMap,

@@ -10,6 +10,7 @@ mod links;
 mod profiles;
 mod sections;
 mod serve;
+mod skills;
 mod stdio;
 mod texts;
 mod transfer;
@@ -79,6 +80,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Guide(command) => texts::guide(&configured()?, command)?,
         Command::Variables(command) => texts::variables(&configured()?, command)?,
         Command::Undo => transfer::undo(&configured()?)?,
+        Command::Skills(command) => skills::run(&configured()?, &command)?,
         Command::Links(command) => links::run(&configured()?, &command)?,
         Command::Compose(request) => compose::run(&configured()?, &request)?,
         Command::Check { file, output } => {

@@ -129,7 +129,10 @@ impl Reader<'_> {
                         format!(
                             "`{path}` has to be {}, not {}",
                             shape.expected(),
-                            describe(found, shape.is_secret())
+                            describe(
+                                found,
+                                shape.is_secret() || matches!(shape, Shape::NamedSecrets)
+                            )
                         ),
                         unknown_word(shape, found),
                     ),
@@ -143,20 +146,23 @@ impl Reader<'_> {
         let mut list = Vec::new();
         for (index, item) in items.iter().enumerate() {
             let path = format!("{path}[{index}]");
-            list.push(self.item(&path, item, known)?);
+            list.push(self.item(&path, item, known));
         }
-        Some(list.into())
+        list.into_iter().collect()
     }
 
     /// The sections of a table whose keys are names; none if one of them is no section.
     fn named(&mut self, path: &str, sections: &DeTable<'_>, known: &Table) -> Option<Value> {
-        let mut named = serde_json::Map::new();
+        let (mut named, mut whole) = (serde_json::Map::new(), true);
         for (name, section) in sections {
             let name = name.get_ref().as_ref();
-            let section = self.item(&join(path, name), section, known)?;
-            named.insert(name.to_owned(), section);
+            // The mistakes of the others are told too.
+            match self.item(&join(path, name), section, known) {
+                Some(section) => _ = named.insert(name.to_owned(), section),
+                None => whole = false,
+            }
         }
-        Some(named.into())
+        whole.then(|| named.into())
     }
 
     /// One table of several; its values become one table rather than settings of their own.

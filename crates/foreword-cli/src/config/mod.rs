@@ -33,6 +33,7 @@ use foreword_server::{
         UploadsConfig, WorkspaceConfig,
     },
     connections::ConnectionConfig,
+    skills::SkillsConfig,
 };
 use foreword_store::StoreConfig;
 use schemars::JsonSchema;
@@ -74,6 +75,8 @@ pub(crate) struct Config {
     pub(crate) sandbox: SandboxConfig,
     /// What the tools prompt shows.
     pub(crate) tools_prompt: ToolsPromptConfig,
+    /// Skills.
+    pub(crate) skills: SkillsConfig,
     /// MCP servers to connect to, beside those of `connections.json` in the data directory, which has them as other clients do.
     pub(crate) connections: BTreeMap<String, ConnectionConfig>,
     /// What is logged, and how.
@@ -93,6 +96,7 @@ impl Default for Config {
             workspace,
             uploads,
             tools_prompt,
+            skills,
             connections,
         } = ServerConfig::default();
         Self {
@@ -109,6 +113,7 @@ impl Default for Config {
             uploads,
             sandbox: SandboxConfig::default(),
             tools_prompt,
+            skills,
             connections,
             log: LogConfig::default(),
         }
@@ -129,6 +134,7 @@ impl Config {
             workspace: self.workspace.clone(),
             uploads: self.uploads.clone(),
             tools_prompt: self.tools_prompt.clone(),
+            skills: self.skills.clone(),
             connections: self.connections.clone(),
         }
     }

@@ -33,6 +33,8 @@ pub(crate) const SHORT: &[ShortName] = &[
         writing: Writing::Words(&[("true", "host"), ("false", "none")]),
         ..ShortName::new("ENABLE_NETWORK", "sandbox.network")
     },
+    ShortName::new("MCP_TOKENS_URL", "skills.provider.url"),
+    ShortName::new("MCP_TOKENS_API_KEY", "skills.provider.key"),
 ];
 
 /// Flags that set a setting.
@@ -44,12 +46,7 @@ pub(crate) const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// Variables of the system that Foreword succeeds, for what this version does not have: said, not swallowed.
-pub(crate) const NOT_YET: &[(&str, &str)] = &[
-    ("MCP_TOKENS_URL", NO_SKILLS),
-    ("MCP_TOKENS_API_KEY", NO_SKILLS),
-];
-
-const NO_SKILLS: &str = "this version has no skills yet";
+pub(crate) const NOT_YET: &[(&str, &str)] = &[];
 
 /// A documented variable besides the full name.
 #[derive(Debug)]

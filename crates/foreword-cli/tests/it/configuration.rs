@@ -123,7 +123,7 @@ x = 1
         error: foreword.toml:13:1: unknown key `auth.keys[0].rol`; did you mean `role`?
         error: foreword.toml:14:12: could not read `nowhere`: No such file or directory (os error 2)
         error: foreword.toml:18:8: `auth.keys[1].role` has to be `api` or `admin`, not the number `7`
-        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, workspace, uploads, sandbox, tools_prompt, connections, log
+        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, workspace, uploads, sandbox, tools_prompt, skills, connections, log
         hint: `foreword config --reference` lists every setting
     "#]].assert_eq(&place.run(&["config"]).to_string());
 }
@@ -180,7 +180,6 @@ fn names_that_are_no_settings_are_warned_about_and_have_no_effect() {
     expect![[r#"
         warning: `MCP_API_KEY` has no effect, because `FOREWORD_API_KEY` is set too
         warning: no such setting, so without effect: `FOREWORD_PORT`, `FOREWORD_SERVICE_HOST` (`foreword config --reference` lists the names)
-        warning: this version has no skills yet, so without effect: `MCP_TOKENS_URL`
     "#]].assert_eq(&place.run(&["config"]).stderr);
 }
 

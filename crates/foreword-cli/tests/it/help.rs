@@ -74,12 +74,6 @@ fn flags_of_serve_before_another_command_are_refused() {
 }
 
 #[test]
-fn commands_of_later_versions_are_absent() {
-    let help = Place::new().run(&["--help"]).ok();
-    assert!(!help.contains("skills"), "{help}");
-}
-
-#[test]
 fn help_is_a_command_too() {
     let place = Place::new();
     let long = place.run(&["--help"]).ok();

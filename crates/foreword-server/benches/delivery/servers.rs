@@ -16,7 +16,8 @@ use axum::{
 };
 use foreword_sandbox::{NoSandboxes, SandboxConfig};
 use foreword_server::{
-    App, AppParts, Connections, ServerConfig, Workspaces, config::SessionMode, render::Surroundings,
+    App, AppParts, Connections, ServerConfig, Skills, Workspaces, config::SessionMode,
+    render::Surroundings,
 };
 use foreword_store::{Clock, StoreConfig, YamlStore};
 use http::header::CONTENT_TYPE;
@@ -151,6 +152,7 @@ async fn serve_foreword(listener: TcpListener) {
     );
     let app = App::new(AppParts {
         connections: Connections::none(Arc::clone(&clock)),
+        skills: Skills::none(),
         sandboxes: Arc::new(NoSandboxes::wanted()),
         surroundings: Surroundings::without_workspace(),
         store: Arc::new(store),

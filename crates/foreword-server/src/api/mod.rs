@@ -8,4 +8,5 @@ pub(crate) mod openapi;
 pub(crate) mod page;
 pub(crate) mod prompts;
 pub(crate) mod render_cache;
+pub(crate) mod skills;
 pub(crate) mod system_prompt;

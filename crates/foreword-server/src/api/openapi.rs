@@ -23,7 +23,7 @@ use super::{
     files::{archive, chats, download, outputs, uploads},
     health, mcp_info,
     prompts::{compose, events, library, places, profiles, sections, texts, tools},
-    render_cache, system_prompt,
+    render_cache, skills, system_prompt,
 };
 use crate::{config::Form, error::FaultItem, mcp, pages::preview};
 
@@ -68,6 +68,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         library::get_status, library::export_library, library::import_library, library::undo_edit,
         events::follow_changes,
         system_prompt::get_system_prompt, mcp::endpoint::deliver, mcp_info::get_mcp_info, render_cache::delete_render_cache,
+        skills::get_skills, skills::get_skill_list,
         uploads::put_upload, uploads::post_upload, uploads::delete_upload,
         uploads::list_uploads, uploads::list_uploads_of_chat, uploads::get_manifest,
         outputs::list_outputs, download::get_file, archive::get_archive, preview::show_preview, chats::delete_chat,

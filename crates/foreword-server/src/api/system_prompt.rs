@@ -121,7 +121,7 @@ pub(crate) async fn get_system_prompt(
     };
     let prompt = match query.format.unwrap_or_else(|| preferred_format(&headers)) {
         Format::Text => Prompt::as_text(&app, &session, shape).await?,
-        Format::Json => Prompt::as_json(&app, &session, shape)?,
+        Format::Json => Prompt::as_json(&app, &session, shape).await?,
     };
     app.metrics().delivery(Tier::SystemPrompt);
     let mut response = prompt.unless(&if_none_match);
@@ -171,9 +171,9 @@ impl Prompt {
         })
     }
 
-    fn as_json(app: &App, session: &Session, shape: Shape) -> Result<Self, ApiError> {
+    async fn as_json(app: &App, session: &Session, shape: Shape) -> Result<Self, ApiError> {
         let extras = Extras::default();
-        let rendered = app.renderer().render_with(session, shape, &extras)?;
+        let rendered = app.renderer().render_with(session, shape, &extras).await?;
         let (revision, degraded) = (rendered.revision.clone(), rendered.degraded);
         let answer = SystemPromptAnswer::new(rendered, session);
         let body = serde_json::to_string(&answer).expect("an answer is plain data");

@@ -40,9 +40,11 @@ pub(super) struct Entry {
     /// What of it was left out, and doubts about how it is written.
     pub(super) problems: Vec<String>,
     pub(super) clashes: Vec<String>,
-    pub(super) offered: Option<Offered>,
+    pub(super) offered: Option<Arc<Offered>>,
     pub(super) line: Option<Line>,
     pub(super) stop: CancellationToken,
+    /// Cancelled when nothing of it is left.
+    pub(super) over: CancellationToken,
 }
 
 /// A connection as somebody wrote it.
@@ -122,8 +124,9 @@ impl Board {
         name: &str,
         written: Written,
         read: Result<Option<Arc<Connection>>, String>,
-        offered: Option<Offered>,
+        offered: Option<Arc<Offered>>,
         stop: CancellationToken,
+        over: CancellationToken,
     ) -> Turn {
         self.next += 1;
         let turn = Turn {
@@ -148,6 +151,7 @@ impl Board {
             offered,
             line: None,
             stop,
+            over,
         };
         self.entries.insert(name.to_owned(), entry);
         turn
@@ -160,11 +164,11 @@ impl Board {
     }
 
     /// The servers that have something to offer.
-    pub(super) fn servers(&self) -> Vec<Server<'_>> {
+    pub(super) fn servers(&self) -> Vec<Server> {
         let servers = self.entries.iter().filter_map(|(name, entry)| {
-            let (offered, connection) = (entry.offered.as_ref()?, entry.connection.as_ref()?);
+            let (offered, connection) = (entry.offered.clone()?, entry.connection.as_ref()?);
             Some(Server {
-                name,
+                name: name.clone(),
                 offered,
                 expose: connection.expose,
                 instructions: connection.instructions,

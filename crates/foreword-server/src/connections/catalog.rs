@@ -47,10 +47,22 @@ pub(super) struct Offered {
     pub(super) tools: Vec<Tool>,
 }
 
+impl Offered {
+    /// The same with these tools alone, if any are named.
+    pub(super) fn only(&self, wanted: Option<&[String]>) -> Self {
+        let mut only = self.clone();
+        if let Some(wanted) = wanted {
+            only.tools
+                .retain(|tool| wanted.iter().any(|name| tool.name == *name));
+        }
+        only
+    }
+}
+
 /// A server that has something to offer, and what is done with it.
-pub(super) struct Server<'a> {
-    pub(super) name: &'a str,
-    pub(super) offered: &'a Offered,
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) offered: Arc<Offered>,
     pub(super) expose: bool,
     pub(super) instructions: bool,
 }
@@ -58,11 +70,11 @@ pub(super) struct Server<'a> {
 impl Catalog {
     /// Makes the catalog of `servers`, with the clashes of names by server.
     pub(super) fn new(
-        servers: &[Server<'_>],
+        servers: &[Server],
         config: &ToolsPromptConfig,
     ) -> (Self, BTreeMap<String, Vec<String>>) {
-        let mut servers: Vec<&Server<'_>> = servers.iter().collect();
-        servers.sort_by_key(|server| server.name);
+        let mut servers: Vec<&Server> = servers.iter().collect();
+        servers.sort_by(|left, right| left.name.cmp(&right.name));
         let mut catalog = Self::default();
         let mut clashes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut described = Vec::new();
@@ -75,13 +87,10 @@ impl Catalog {
             let mut listed = Vec::new();
             for tool in tools {
                 let name = if server.expose {
-                    match catalog.hand_on(server.name, tool) {
+                    match catalog.hand_on(&server.name, tool) {
                         Ok(name) => name,
                         Err(clash) => {
-                            clashes
-                                .entry(server.name.to_owned())
-                                .or_default()
-                                .push(clash);
+                            clashes.entry(server.name.clone()).or_default().push(clash);
                             continue;
                         }
                     }
@@ -92,7 +101,7 @@ impl Catalog {
             }
             if !listed.is_empty() {
                 described.push(ToolServer {
-                    name: server.name.to_owned(),
+                    name: server.name.clone(),
                     instructions: server
                         .offered
                         .instructions

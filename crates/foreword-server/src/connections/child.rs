@@ -5,17 +5,20 @@ use std::{
     ffi::OsString,
     io,
     path::PathBuf,
+    pin::Pin,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
 use foreword_compose::one_line;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader},
     process::{Child, ChildStdin, ChildStdout, Command},
     time::{Instant, timeout},
 };
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{
     config::{Program, Secrets},
@@ -37,8 +40,9 @@ pub(super) struct Running {
     stderr: Stderr,
 }
 
-/// How long a program is waited for after its connection was closed; the supervisor ends it within that time.
-const TO_END: Duration = Duration::from_secs(5);
+/// How long a program is waited for after its connection was closed. The supervisor needs up to eight seconds: two for the program to
+/// end by itself, one after it was asked to, and five for everything to be gone.
+const TO_END: Duration = Duration::from_secs(10);
 
 impl Running {
     /// Starts `program` for the connection `name`.
@@ -112,14 +116,64 @@ impl Running {
     }
 }
 
-/// The longest line that is logged, in bytes.
+/// The longest line that is logged, in characters.
 const MAX_LINE: usize = 1024;
+/// How much of a line is read, in bytes; more, so that no secret is cut before it is hidden.
+const MAX_READ: usize = 4 * MAX_LINE;
 /// How many lines are logged within [`WINDOW`]; the others are counted.
 const MAX_LINES: usize = 100;
 /// The time that [`MAX_LINES`] counts for.
 const WINDOW: Duration = Duration::from_secs(10);
 /// How many of the last lines are kept for those who ask why a program ended.
 const KEPT_LINES: usize = 20;
+
+/// The standard input of a program, which lets go of who writes to it: one that does not read would be waited for without end.
+pub(super) struct Severable {
+    stdin: ChildStdin,
+    severed: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Severable {
+    /// Fails once `end` is cancelled.
+    pub(super) fn new(stdin: ChildStdin, end: &CancellationToken) -> Self {
+        Self {
+            stdin,
+            severed: Box::pin(end.clone().cancelled_owned()),
+        }
+    }
+
+    fn unless_severed<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        work: impl FnOnce(Pin<&mut ChildStdin>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if self.severed.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        work(Pin::new(&mut self.stdin), context)
+    }
+}
+
+impl AsyncWrite for Severable {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.unless_severed(context, |stdin, context| stdin.poll_write(context, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.unless_severed(context, ChildStdin::poll_flush)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.unless_severed(context, ChildStdin::poll_shutdown)
+    }
+}
 
 /// What a program writes to standard error.
 #[derive(Clone, Default)]
@@ -128,7 +182,7 @@ struct Stderr(Arc<StderrState>);
 #[derive(Default)]
 struct StderrState {
     last: Mutex<VecDeque<String>>,
-    closed: tokio_util::sync::CancellationToken,
+    closed: CancellationToken,
 }
 
 impl Stderr {
@@ -140,7 +194,7 @@ impl Stderr {
             if line.is_empty() {
                 continue;
             }
-            let line = secrets.hidden_in(line);
+            let line = one_line(&secrets.hidden_in(line), MAX_LINE);
             if since.elapsed() >= WINDOW {
                 if left_out > 0 {
                     tracing::info!(connection = name, "{left_out} more lines were left out");
@@ -185,18 +239,18 @@ impl Stderr {
     }
 }
 
-/// The next line, cut to its limit and without what could move a terminal's cursor; none at the end.
+/// The next line, cut to its limit; none at the end.
 async fn next_line(lines: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    let limit = u64::try_from(MAX_LINE).expect("it is small");
+    let limit = u64::try_from(MAX_READ).expect("it is small");
     if lines.take(limit).read_until(b'\n', &mut line).await? == 0 {
         return Ok(None);
     }
-    if line.len() == MAX_LINE && !line.ends_with(b"\n") {
+    if line.len() == MAX_READ && !line.ends_with(b"\n") {
         skip_line(lines).await?;
         line.extend_from_slice("…".as_bytes());
     }
-    Ok(Some(one_line(&String::from_utf8_lossy(&line), MAX_LINE)))
+    Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
 }
 
 /// Reads on to the end of the line and keeps nothing of it.

@@ -5,6 +5,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use foreword_compose::one_line;
 use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use reqwest::Url;
@@ -71,10 +72,13 @@ impl Default for ConnectionConfig {
     }
 }
 
+/// The longest of other people's words in an error, in characters.
+const MAX_WORDS: usize = 500;
+
 /// The longest name of a connection, in bytes.
 pub const MAX_NAME: usize = 32;
 
-/// The most connections.
+/// The most connections of the configuration and the file together; those of the configuration come first.
 pub const MAX_CONNECTIONS: usize = 100;
 
 /// Why a connection cannot be made as it is written.
@@ -103,9 +107,6 @@ pub enum ConnectionError {
         "`${{{0}}}` is not read: a variable is written `${{NAME}}`, with nothing beside its name"
     )]
     NotAName(String),
-    /// No such directory.
-    #[error("`cwd` is no directory here: `{}`", .0.display())]
-    NoDirectory(PathBuf),
     /// `${` without an end.
     #[error("`{0}` has a `${{` that is not closed")]
     Unclosed(&'static str),
@@ -146,12 +147,24 @@ impl Secrets {
     fn of(config: &ConnectionConfig, filled: Vec<String>) -> Self {
         let written = config.env.values().chain(config.headers.values());
         let written = written.map(|value| value.expose().to_owned());
-        let mut secrets: Vec<String> = filled.into_iter().chain(written).collect();
+        let whole: Vec<String> = filled.into_iter().chain(written).collect();
+        // Of `Bearer KEY` the key alone, too.
+        let last = whole
+            .iter()
+            .filter_map(|value| value.split_whitespace().next_back());
+        let last: Vec<String> = last.map(str::to_owned).collect();
+        let mut secrets: Vec<String> = whole.into_iter().chain(last).collect();
         // Paths are what messages are about.
-        secrets.retain(|secret| secret.len() >= Self::SHORTEST && !secret.starts_with('/'));
+        let is_path = |text: &str| text.starts_with('/') && std::path::Path::new(text).exists();
+        secrets.retain(|secret| secret.len() >= Self::SHORTEST && !is_path(secret));
         // A value within another one would leave the rest of that.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets.into_iter().map(Secret::new).collect())
+    }
+
+    /// The text without them, on one line and not too long, for those who ask what is wrong.
+    pub(super) fn shown(&self, text: String) -> String {
+        one_line(&self.hidden_in(text), MAX_WORDS)
     }
 
     /// The text without them.
@@ -285,13 +298,6 @@ fn program(
         let value = fill("env", value.expose(), variable)?;
         Ok((name.clone(), Secret::new(value)))
     });
-    if let Some(directory) = config
-        .cwd
-        .as_deref()
-        .filter(|directory| !directory.is_dir())
-    {
-        return Err(ConnectionError::NoDirectory(directory.to_owned()));
-    }
     Ok(Program {
         command: fill("command", command, variable)?,
         args: args.collect::<Result<_, _>>()?,

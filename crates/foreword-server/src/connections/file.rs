@@ -98,8 +98,8 @@ const OF_OTHERS: &[&str] = &[
     "transport",
 ];
 
-/// Longer calls are doubted, in seconds.
-const LONG: u64 = 2 * 60 * 60 - 1;
+/// Calls that may take so long are doubted, in seconds.
+const LONG: u64 = 2 * 60 * 60;
 
 fn server_of(server: &Value) -> Written {
     let Some(fields) = server.as_object() else {
@@ -145,7 +145,7 @@ fn server_of(server: &Value) -> Written {
     });
     // Others count in milliseconds.
     if let Ok(config) = &config
-        && config.timeout > LONG
+        && config.timeout >= LONG
     {
         let hours = config.timeout / 3600;
         doubts.push(format!(

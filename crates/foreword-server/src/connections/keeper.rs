@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{
     pin,
-    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
+    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,7 @@ use super::{
     Shared,
     board::Turn,
     config::{Connection, Transport},
-    link::{Link, Opening},
+    link::{Link, NotListed, Opening},
 };
 
 /// The shortest and the longest pause before a connection is tried again.
@@ -29,20 +29,34 @@ const LASTED: Duration = Duration::from_mins(1);
 /// How long the tools of a server that is down stay in the prompt: most are back before anybody notices.
 pub(super) const GRACE: Duration = Duration::from_mins(1);
 
+/// How long to wait for the end of a program that did not list its tools.
+const TO_SAY_MORE: Duration = Duration::from_millis(500);
+
 /// How long to wait between two lists, however often a server says that its tools have changed.
 const BETWEEN_LISTS: Duration = Duration::from_millis(500);
 
-/// Keeps the connection of `turn` until `stop`.
-pub(super) async fn keep(
-    shared: Arc<Shared>,
-    turn: Turn,
-    connection: Arc<Connection>,
-    stop: CancellationToken,
-) {
+/// When a keeper begins and ends.
+pub(super) struct Life {
+    /// Ends it.
+    pub(super) stop: CancellationToken,
+    /// Cancelled when the one before it is over, where there was one.
+    pub(super) before: Option<CancellationToken>,
+    /// To be cancelled when this one is over.
+    pub(super) over: CancellationToken,
+}
+
+/// Keeps the connection of `turn` until it is stopped.
+pub(super) async fn keep(shared: Arc<Shared>, turn: Turn, connection: Arc<Connection>, life: Life) {
+    let Life { stop, before, over } = life;
+    let _over = over.drop_guard();
     let mut pause = FIRST_PAUSE;
     let mut opening = Opening::Newest;
-    // Until the first list there is nothing to withdraw.
-    let mut withdraw_at = None;
+    // Until the first list there is nothing to withdraw, but what an edit left.
+    let mut withdraw_at = Some(Instant::now() + GRACE);
+    if let Some(before) = before {
+        // Of one connection there is one program.
+        withdrawing(&shared, &turn, &mut withdraw_at, before.cancelled()).await;
+    }
     loop {
         shared.connecting(&turn);
         let opened = Link::open(&turn.name, &connection, &shared.launch, opening);
@@ -58,11 +72,12 @@ pub(super) async fn keep(
                     () = stop.cancelled() => None,
                 };
                 shared.disconnected(&turn);
-                let closing = link.close();
+                // Of one connection there is one program, here too.
+                withdraw_at.get_or_insert(Instant::now() + GRACE);
+                withdrawing(&shared, &turn, &mut withdraw_at, link.close()).await;
                 let Some(why) = why else {
-                    return closing.await;
+                    return;
                 };
-                tokio::spawn(closing);
                 if started.elapsed() >= LASTED {
                     pause = FIRST_PAUSE;
                 }
@@ -73,7 +88,7 @@ pub(super) async fn keep(
                 why
             }
         };
-        shared.down(&turn, connection.secrets.hidden_in(why));
+        shared.down(&turn, connection.secrets.shown(why));
         withdraw_at.get_or_insert(Instant::now() + GRACE);
         let waiting = sleep(pause + jitter(&turn, pause));
         tokio::select! {
@@ -136,14 +151,19 @@ async fn serve(
     let changed = Arc::clone(&link.changed);
     let mut listens = false;
     loop {
-        // One that lists its tools no more is as good as gone.
         let listed = withdrawing(shared, turn, withdraw_at, link.offered(wanted)).await;
         match listed {
             Ok((offered, problems)) => {
                 *withdraw_at = None;
                 shared.ready(turn, link, offered, problems);
             }
-            Err(why) => return why,
+            // It is at work, and will answer later; unless it never did.
+            Err(NotListed::InTime) if listens && link.is_busy() => {}
+            // One that lists its tools no more is as good as gone. How it ended says more, if it did.
+            Err(why) => {
+                let ended = timeout(TO_SAY_MORE, link.ended()).await;
+                return ended.unwrap_or_else(|_| why.to_string());
+            }
         }
         if !listens {
             link.listen();
@@ -154,10 +174,17 @@ async fn serve(
             why = link.ended() => return why,
             () = pausing => {}
         }
-        tokio::select! {
-            why = link.ended() => return why,
-            () = changed.notified() => {}
-            _ = ticks.tick() => {}
+        loop {
+            tokio::select! {
+                why = link.ended() => return why,
+                () = changed.notified() => break,
+                _ = ticks.tick() => {
+                    // What is at work is alive.
+                    if !link.is_busy() {
+                        break;
+                    }
+                }
+            }
         }
     }
 }

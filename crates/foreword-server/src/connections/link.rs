@@ -1,6 +1,15 @@
 //! One live connection to an MCP server: how it is made, what is asked of it, how it ends.
 
-use std::{borrow::Cow, error::Error, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    error::Error,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use rmcp::{
     ClientHandler, ErrorData, Peer, RoleClient,
@@ -30,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     catalog::Offered,
-    child::{Launch, Running},
+    child::{Launch, Running, Severable},
     config::{Connection, Remote, Transport},
     progress::{Progress, Watched},
     remote::{CallHeaders, RemoteClient},
@@ -50,17 +59,20 @@ const TO_CLOSE: Duration = Duration::from_secs(2);
 /// How long to wait before listening again, where the server ended that.
 const TO_LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
+/// How many requests a server on the network is sent at once; each takes a slot until its answer begins.
+const CALLS_AT_ONCE: usize = 1024;
+
 /// The most tools of a server.
 const MAX_TOOLS: usize = 5_000;
+
+/// The longest such wait, where it ends or fails each time.
+const LONGEST_TO_LISTEN_AGAIN: Duration = Duration::from_mins(5);
 
 /// The most pages that a list may have.
 const MAX_PAGES: usize = 1_000;
 
 /// The most bytes that the tools of a server may have together, as JSON.
 const MAX_TOOLS_BYTES: usize = 16 << 20;
-
-/// The longest of a server's words in an error, in characters.
-const MAX_WORDS: usize = 500;
 
 /// How a server is spoken to at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +88,7 @@ pub(super) enum Opening {
 pub(super) struct Link {
     peer: Peer<RoleClient>,
     progress: Progress,
+    calls: Arc<AtomicUsize>,
     running: Option<Running>,
     /// Rings when the server says that its tools are others now, and when a call shows that it may be gone.
     pub(super) changed: Arc<Notify>,
@@ -88,6 +101,7 @@ pub(super) struct Link {
 pub(super) struct Line {
     peer: Peer<RoleClient>,
     progress: Progress,
+    calls: Arc<AtomicUsize>,
     changed: Arc<Notify>,
 }
 
@@ -103,11 +117,15 @@ impl Link {
             Transport::Stdio(program) => {
                 let started = Running::start(name, program, &connection.secrets, launch);
                 let (mut running, stdin, stdout) = started.map_err(|error| {
+                    if let Some(cwd) = program.cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
+                        return format!("`cwd` is no directory now: `{}`", cwd.display());
+                    }
                     format!("`{}` could not be started: {error}", program.command)
                 })?;
-                let transport = AsyncRwTransport::new_client(stdout, stdin);
+                let end = CancellationToken::new();
+                let transport = AsyncRwTransport::new_client(stdout, Severable::new(stdin, &end));
                 let shaken = tokio::select! {
-                    shaken = shake_hands(transport, opening) => shaken,
+                    shaken = shake_hands(transport, opening, end) => shaken,
                     how = running.ended() => Err(how),
                 };
                 match shaken {
@@ -138,8 +156,14 @@ impl Link {
         Line {
             peer: self.peer.clone(),
             progress: self.progress.clone(),
+            calls: Arc::clone(&self.calls),
             changed: Arc::clone(&self.changed),
         }
+    }
+
+    /// Whether calls are under way. Some servers do one thing at a time, and answer nothing else meanwhile.
+    pub(super) fn is_busy(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until the connection has ended, and says how.
@@ -183,18 +207,21 @@ impl Link {
         );
         tokio::spawn(async move {
             let hearing = async {
+                let mut pause = TO_LISTEN_AGAIN;
                 loop {
                     let filter = SubscriptionFilter::builder().tools_list_changed().build();
                     if let Ok(mut subscription) = peer.listen(filter).await {
+                        // What was told before was not heard.
+                        changed.notify_one();
+                        pause = TO_LISTEN_AGAIN;
                         while let Ok(Some(news)) = subscription.next().await {
                             if matches!(news, ServerNotification::ToolListChangedNotification(_)) {
                                 changed.notify_one();
                             }
                         }
                     }
-                    sleep(TO_LISTEN_AGAIN).await;
-                    // What was told in between was not heard.
-                    changed.notify_one();
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_TO_LISTEN_AGAIN);
                 }
             };
             tokio::select! {
@@ -207,10 +234,14 @@ impl Link {
 
 async fn open_remote(remote: &Remote, opening: Opening) -> Result<Link, String> {
     let client = RemoteClient::new(remote).map_err(|error| error.to_string())?;
-    let config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
+    let config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str())
+        .max_concurrent_requests(CALLS_AT_ONCE);
     let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-    match shake_hands(transport, opening).await {
-        Err(_) if client.speaks_the_older_transport(remote).await => Err(
+    match shake_hands(transport, opening, CancellationToken::new()).await {
+        // Only where the endpoint is not what it should be.
+        Err(why)
+            if why.starts_with("answers with")
+                && client.speaks_the_older_transport(remote).await => Err(
             "speaks the older HTTP+SSE transport, which Foreword does not: give the URL of its Streamable HTTP \
              endpoint (often `/mcp`), or put a bridge such as mcp-remote in front of it"
                 .to_owned(),
@@ -219,7 +250,11 @@ async fn open_remote(remote: &Remote, opening: Opening) -> Result<Link, String> 
     }
 }
 
-async fn shake_hands<T>(transport: T, opening: Opening) -> Result<Link, String>
+async fn shake_hands<T>(
+    transport: T,
+    opening: Opening,
+    end: CancellationToken,
+) -> Result<Link, String>
 where
     T: rmcp::transport::Transport<RoleClient> + 'static,
 {
@@ -245,7 +280,7 @@ where
         .map_err(|_| format!("did not answer within {} s", TO_CONNECT.as_secs()))?
         .map_err(|error| describe(&error))?;
     let peer = service.peer().clone();
-    let (end, ended) = (CancellationToken::new(), CancellationToken::new());
+    let ended = CancellationToken::new();
     let (ending, over) = (end.clone(), ended.clone());
     let cancel = service.cancellation_token();
     tokio::spawn(async move {
@@ -262,6 +297,7 @@ where
     Ok(Link {
         peer,
         progress,
+        calls: Arc::default(),
         running: None,
         changed,
         end,
@@ -284,7 +320,7 @@ fn describe(error: &ClientInitializeError) -> String {
         }
         other => other.to_string(),
     };
-    one_line(&words, MAX_WORDS)
+    words
 }
 
 /// Why a message did not get there, said of the server. Of HTTP errors the innermost cause says most, and the outer ones hold
@@ -368,6 +404,30 @@ impl ClientHandler for Client {
     }
 }
 
+/// Why there is no list of tools.
+#[derive(Debug)]
+pub(super) enum NotListed {
+    /// It did not come within [`TO_LIST`].
+    InTime,
+    /// Something was wrong.
+    For(String),
+}
+
+impl fmt::Display for NotListed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InTime => {
+                write!(
+                    formatter,
+                    "did not list its tools within {} s",
+                    TO_LIST.as_secs()
+                )
+            }
+            Self::For(why) => formatter.write_str(why),
+        }
+    }
+}
+
 /// A list of tools as it was read, and what of it could not be.
 pub(super) struct Listed {
     pub(super) tools: Vec<Tool>,
@@ -379,18 +439,19 @@ impl Link {
     pub(super) async fn offered(
         &self,
         wanted: Option<&[String]>,
-    ) -> Result<(Offered, Vec<String>), String> {
+    ) -> Result<(Offered, Vec<String>), NotListed> {
         let listing = timeout(TO_LIST, list(&self.peer)).await;
         let listed = listing
-            .map_err(|_| format!("did not list its tools within {} s", TO_LIST.as_secs()))?;
+            .map_err(|_| NotListed::InTime)?
+            .map_err(NotListed::For)?;
         let Listed {
             mut tools,
             mut problems,
-        } = listed?;
+        } = listed;
         if let Some(wanted) = wanted {
             for name in wanted {
                 if !tools.iter().any(|tool| tool.name == *name) {
-                    let name = one_line(name, MAX_WORDS);
+                    let name = one_line(name, 128);
                     problems.push(format!(
                         "`tools` names `{name}`, which the server does not have"
                     ));
@@ -444,7 +505,11 @@ async fn list(peer: &Peer<RoleClient>) -> Result<Listed, String> {
                     .map(str::to_owned)
             }
             Ok(_) => return Err("answers `tools/list` with something else".to_owned()),
-            Err(ServiceError::McpError(error)) if error.code.0 == METHOD_NOT_FOUND => None,
+            Err(ServiceError::McpError(error))
+                if error.code.0 == METHOD_NOT_FOUND && listed.tools.is_empty() =>
+            {
+                None
+            }
             Err(error) => return Err(describe_service(&error)),
         };
         match next {
@@ -611,6 +676,7 @@ impl Line {
     where
         F: Future<Output = ()>,
     {
+        let _under_way = UnderWay::new(&self.calls);
         let called = self.try_call(call, news).await;
         if let Err(Failed::Silent(_)) = called {
             self.changed.notify_one();
@@ -653,19 +719,28 @@ impl Line {
         let answer = loop {
             tokio::select! {
                 biased;
-                Some(step) = progress.news.recv() => news(step).await,
-                answer = handle.answer() => break answer,
-                () = sleep_until(deadline) => {
-                    handle.cancel("it takes too long").await;
-                    return Err(too_long());
-                }
                 () = call.cancelled.cancelled() => {
                     handle.cancel("nobody waits for it any more").await;
                     return Err(Failed::Broken("was told that the call is cancelled".to_owned()));
                 }
+                () = sleep_until(deadline) => {
+                    handle.cancel("it takes too long").await;
+                    return Err(too_long());
+                }
+                answer = handle.answer() => break answer,
+                Some(step) = progress.news.recv() => tokio::select! {
+                    () = news(step) => {}
+                    // A client that does not read holds up nothing but its own news.
+                    () = call.cancelled.cancelled() => {}
+                    () = sleep_until(deadline) => {}
+                },
             }
         };
         handle.done();
+        // Those that came before the answer.
+        while let Ok(step) = progress.news.try_recv() {
+            let _ = timeout(TO_CLOSE, news(step)).await;
+        }
         match answer.map_err(|error| Failed::from(&error))? {
             ServerResult::CallToolResult(result) => Ok(result),
             // A result without content is one that rmcp knows by another name.
@@ -695,12 +770,28 @@ impl From<&ServiceError> for Failed {
 fn describe_service(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => {
-            format!("refused: {}", one_line(&error.message, MAX_WORDS))
+            format!("refused: {}", error.message)
         }
         ServiceError::TransportClosed => "ended before it answered".to_owned(),
-        ServiceError::TransportSend(error) => one_line(&why_not_sent(&*error.error), MAX_WORDS),
+        ServiceError::TransportSend(error) => why_not_sent(&*error.error),
         ServiceError::Cancelled { .. } => "was told that the call is cancelled".to_owned(),
-        error => one_line(&error.to_string(), MAX_WORDS),
+        error => error.to_string(),
+    }
+}
+
+/// Counts a call for as long as it lasts.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn new(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Self(calls)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Connections {
 
 struct Shared {
     board: Mutex<Board>,
+    /// Held by who makes the catalog, which takes longer than the board may be held.
+    publishing: Mutex<()>,
     catalog: ArcSwap<Catalog>,
     changes: watch::Sender<u64>,
     tools_prompt: ToolsPromptConfig,
@@ -115,6 +117,7 @@ impl Connections {
         Self {
             shared: Arc::new(Shared {
                 board: Mutex::default(),
+                publishing: Mutex::default(),
                 catalog: ArcSwap::default(),
                 changes: watch::Sender::new(0),
                 tools_prompt: setup.tools_prompt,
@@ -217,16 +220,22 @@ impl Connections {
         F: Future<Output = ()>,
     {
         let server = &route.server;
-        let (connection, line) = match self.shared.reach(server) {
-            Ok(reached) => reached,
-            Err(why) => return Ok(failed(&why)),
-        };
-        if let Some(why) = connection.refusal(call.session, call.profile_id) {
+        let (connection, line) = self.shared.reach(server);
+        let refusal = connection.as_ref();
+        let refusal =
+            refusal.and_then(|connection| connection.refusal(call.session, call.profile_id));
+        if let Some(why) = refusal {
             return Ok(failed(&format!(
                 "the tool `{}` of the MCP server `{server}` is not for this session: {why}",
                 route.tool
             )));
         }
+        // Why it is not connected is for the operator: its program's words may be about other users.
+        let (Some(connection), Some(line)) = (connection, line) else {
+            return Ok(failed(&format!(
+                "the MCP server `{server}` is not connected now; try again in a moment, or tell the user"
+            )));
+        };
         let call = ToolCall {
             tool: route.tool.clone(),
             arguments: call.arguments,
@@ -238,7 +247,7 @@ impl Connections {
             Ok(result) => Ok(result),
             Err(Failed::Refused(error)) => Err(error),
             Err(Failed::Silent(why) | Failed::Broken(why)) => {
-                let why = connection.secrets.hidden_in(why);
+                let why = connection.secrets.shown(why);
                 Ok(failed(&format!(
                     "the MCP server `{server}` {why}; the call of `{}` may or may not have had its effect",
                     route.tool
@@ -283,11 +292,12 @@ pub async fn try_connection(
         };
         let offered = link.offered(connection.tools.as_deref()).await;
         link.close().await;
+        let offered = offered.map_err(|why| why.to_string());
         offered.map(|(offered, problems)| (offered.tools.len(), problems))
     };
     tried
         .await
-        .map_err(|why: String| connection.secrets.hidden_in(why))
+        .map_err(|why: String| connection.secrets.shown(why))
 }
 
 /// The connections of a file as [`ConnectionsSetup::file`] names it.
@@ -319,28 +329,32 @@ impl Shared {
         mut known: file::Stamp,
         configured: BTreeMap<String, Written>,
     ) {
+        let mut was_gone = false;
         loop {
             tokio::select! {
                 () = sleep(file::LOOK) => {}
                 () = self.stopping.cancelled() => return,
             }
-            let looked_at = path.clone();
+            let (looked_at, known_before) = (path.clone(), known.clone());
             let looking = tokio::task::spawn_blocking(move || {
                 let stamp = file::Stamp::of(&looked_at);
-                (stamp != known)
+                (stamp != known_before)
                     .then(|| (stamp.clone(), file::read(&looked_at)))
-                    .ok_or(known)
+                    .ok_or(known_before)
             });
-            match looking
-                .await
-                .expect("reading a file does not panic, and nobody cancels it")
-            {
-                Err(same) => known = same,
+            let looked = tokio::select! {
+                looked = looking => looked,
+                () = self.stopping.cancelled() => return,
+            };
+            match looked.expect("reading a file does not panic, and nobody cancels it") {
+                Err(same) => (known, was_gone) = (same, false),
+                // Some editors take a file away before they put it back.
+                Ok((stamp, _)) if stamp.is_of_nothing() && !was_gone => was_gone = true,
                 Ok((stamp, read)) => {
                     if stamp.is_of_nothing() {
                         tracing::warn!("The file of connections is gone, and so are its servers");
                     }
-                    known = stamp;
+                    (known, was_gone) = (stamp, false);
                     self.apply_file(&configured, read, Told::InTheLog);
                 }
             }
@@ -393,12 +407,13 @@ impl Shared {
     fn apply(self: &Arc<Self>, all: BTreeMap<String, Written>, errors: Vec<String>, told: Told) {
         let mut board = self.board();
         board.errors = errors;
-        let mut replaced = BTreeMap::new();
+        let (mut replaced, mut before) = (BTreeMap::new(), BTreeMap::new());
         board.entries.retain(|name, entry| {
             let written = all.get(name);
             let stays = written.is_some_and(|written| written.says_the_same(&entry.written));
             if !stays {
                 entry.stop.cancel();
+                before.insert(name.clone(), entry.over.clone());
                 // The tools of a server that is only written otherwise stay until it is connected again.
                 let is_the_same =
                     written.is_some_and(|written| written.is_of_the_same(&entry.written));
@@ -434,27 +449,32 @@ impl Shared {
             }
             let connection = read.as_ref().ok().cloned().flatten();
             let stop = self.stopping.child_token();
-            let offered = replaced.remove(&name).filter(|_| connection.is_some());
-            let turn = board.enter(&name, written, read, offered, stop.clone());
+            let offered = connection.as_ref().and_then(|connection| {
+                let offered = replaced.remove(&name)?;
+                Some(Arc::new(offered.only(connection.tools.as_deref())))
+            });
+            let over = CancellationToken::new();
+            let turn = board.enter(&name, written, read, offered, stop.clone(), over.clone());
             if let Some(connection) = connection {
-                let keeping = keeper::keep(Arc::clone(self), turn, connection, stop);
+                let before = before.remove(&name);
+                let life = keeper::Life { stop, before, over };
+                let keeping = keeper::keep(Arc::clone(self), turn, connection, life);
                 self.tasks.spawn(keeping);
+            } else {
+                over.cancel();
             }
         }
-        self.publish(&mut board);
+        drop(board);
+        self.publish();
     }
 
     /// What a call needs of the connection `server`.
-    fn reach(&self, server: &str) -> Result<(Arc<Connection>, Line), String> {
+    fn reach(&self, server: &str) -> (Option<Arc<Connection>>, Option<Line>) {
         let board = self.board();
-        let entry = board.entries.get(server);
-        let reached =
-            entry.and_then(|entry| Some((entry.connection.clone()?, entry.line.clone()?)));
-        reached.ok_or_else(|| {
-            let why = entry.and_then(|entry| entry.last_error.as_deref());
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            format!("the MCP server `{server}` is not connected now{why}; it is tried again in the background")
-        })
+        match board.entries.get(server) {
+            Some(entry) => (entry.connection.clone(), entry.line.clone()),
+            None => (None, None),
+        }
     }
 
     fn connecting(&self, turn: &Turn) {
@@ -490,9 +510,10 @@ impl Shared {
         entry.protocol_version = link.info().map(|info| info.protocol_version.to_string());
         entry.line = Some(link.line());
         entry.problems = problems;
-        if entry.offered.as_ref() != Some(&offered) {
-            entry.offered = Some(offered);
-            self.publish(&mut board);
+        if entry.offered.as_deref() != Some(&offered) {
+            entry.offered = Some(Arc::new(offered));
+            drop(board);
+            self.publish();
         }
     }
 
@@ -519,17 +540,22 @@ impl Shared {
 
     /// Takes the tools of a server that stayed away out of the prompt.
     fn withdraw(&self, turn: &Turn) {
-        let mut board = self.board();
-        if let Some(entry) = board.of(turn) {
-            entry.offered = None;
-            self.publish(&mut board);
+        let taken = self.board().of(turn).and_then(|entry| entry.offered.take());
+        if taken.is_some() {
+            self.publish();
         }
     }
 
-    /// Makes the catalog anew; if it says what it said, nothing has changed.
-    fn publish(&self, board: &mut Board) {
-        let (catalog, mut clashes) = Catalog::new(&board.servers(), &self.tools_prompt);
-        for (name, entry) in &mut board.entries {
+    /// Makes the catalog anew; if it says what it said, nothing has changed. The board must not be held: what a server lists may take a
+    /// while to describe.
+    fn publish(&self) {
+        let _alone = self
+            .publishing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let servers = self.board().servers();
+        let (catalog, mut clashes) = Catalog::new(&servers, &self.tools_prompt);
+        for (name, entry) in &mut self.board().entries {
             let clashes = clashes.remove(name).unwrap_or_default();
             if clashes != entry.clashes {
                 for clash in &clashes {

@@ -65,17 +65,35 @@ impl RemoteClient {
             .header(header::ACCEPT, "text/event-stream")
             .timeout(LOOK)
             .send();
-        let Ok(Ok(answer)) = tokio::time::timeout(LOOK, asked).await else {
-            return false;
+        let looking = async {
+            let mut answer = asked
+                .await
+                .ok()
+                .filter(|answer| answer.status().is_success())?;
+            let kind = answer.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
+            if !kind.starts_with("text/event-stream") {
+                return None;
+            }
+            // Its first event says where to send messages; others may open streams too.
+            let first = answer.chunk().await.ok()??;
+            let first = String::from_utf8_lossy(&first[..first.len().min(1024)]).into_owned();
+            first.contains("event: endpoint").then_some(())
         };
-        let kind = answer.headers().get(header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        answer.status().is_success() && kind.starts_with("text/event-stream")
+        let looked = tokio::time::timeout(LOOK, looking).await;
+        looked.is_ok_and(|found| found.is_some())
     }
 }
 
 type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 type Headers = HashMap<HeaderName, HeaderValue>;
+
+/// rmcp logs errors, and a URL may hold a key.
+fn without_url(error: StreamableHttpError<reqwest::Error>) -> StreamableHttpError<reqwest::Error> {
+    match error {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+        error => error,
+    }
+}
 
 impl StreamableHttpClient for RemoteClient {
     type Error = reqwest::Error;
@@ -125,6 +143,7 @@ impl StreamableHttpClient for RemoteClient {
                 limits,
             )
             .await
+            .map_err(without_url)
     }
 
     async fn delete_session(
@@ -137,6 +156,7 @@ impl StreamableHttpClient for RemoteClient {
         self.0
             .delete_session(uri, session_id, auth_header, headers)
             .await
+            .map_err(without_url)
     }
 
     async fn get_stream(
@@ -150,6 +170,7 @@ impl StreamableHttpClient for RemoteClient {
         self.0
             .get_stream(uri, session_id, last_event_id, auth_header, headers)
             .await
+            .map_err(without_url)
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -171,5 +192,6 @@ impl StreamableHttpClient for RemoteClient {
                 max_sse_event_size,
             )
             .await
+            .map_err(without_url)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Its standard input is the program's too, and is all that it watches: when nobody can write there any more, because the
 //! connection was closed or this server was killed, the program has read its last message. It gets a moment to end by
-//! itself; then it, what it started, and what those started are ended, whichever process groups and sessions they made.
+//! itself; then it, what it started, and what those started are ended, whichever process groups and sessions they made; on
+//! systems other than Linux, what is in the program's own process group.
 //! Deliberately absent: confinement. A connection's program is as trusted as the configuration that names it.
 
 use std::{env, ffi::OsString};

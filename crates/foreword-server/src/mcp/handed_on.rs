@@ -25,7 +25,7 @@ pub(super) async fn call(
     arguments: Option<JsonObject>,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, ErrorData> {
-    // What is said to servers in a chat's name is for its user, as its files are.
+    // A chat whose files are another user's is not spoken for. Unlike a call of our own tools this makes nobody its owner.
     match app.workspaces().find_for(session).await {
         Ok(_) | Err(WorkspaceError::Off) => {}
         Err(error) => {

@@ -14,10 +14,11 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
         CompleteResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-        Implementation, InitializeRequestParams, InitializeResult, JsonObject,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ProgressToken, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, RequestId,
-        RequestMetaObject, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        GetSkillRequestParams, GetSkillResult, Implementation, InitializeRequestParams,
+        InitializeResult, JsonObject, ListResourceTemplatesResult, ListResourcesResult,
+        ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressToken, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, RequestId, RequestMetaObject,
+        ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -38,11 +39,13 @@ use super::{
     instructions::nobodys_session,
     resources,
     running::{CallName, RunningCall, RunningCalls},
+    skills,
     stdio::StdioSession,
     tools, work,
 };
 
-/// How long a client may keep the list of tools, in milliseconds: it is the same for all and changes with the release.
+/// How long a client may keep the list of tools, in milliseconds: it is the same for all, and changes with connected servers, which is
+/// told to those who listen.
 const TOOLS_TTL_MS: u64 = 60_000;
 
 /// Answers one client: over HTTP for one request, over stdio for as long as it runs.
@@ -222,6 +225,7 @@ impl ServerHandler for Handler {
         let mut capabilities = ServerCapabilities::builder().enable_tools().build();
         resources::declare(&self.app, &mut capabilities);
         changes::declare(&mut capabilities);
+        skills::declare(&self.app, &mut capabilities);
         ServerConfig::new(capabilities).with_server_info(server_info())
     }
 
@@ -231,6 +235,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let mut result = self.negotiate_initialize(&request)?;
+        skills::retract(&mut result.capabilities);
         if matches!(self.source, Source::Http) {
             changes::retract(&mut result.capabilities);
         }
@@ -349,6 +354,26 @@ impl ServerHandler for Handler {
         Ok(result.into())
     }
 
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        skills::list(&self.app, &session, request).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let session = self.session(&context).and_then(SessionRequest::require);
+        let session = session.map_err(|error| refuse(&context, &error))?;
+        skills::get(&self.app, &session, &request.uri).await
+    }
+
     async fn complete(
         &self,
         request: CompleteRequestParams,
@@ -401,7 +426,9 @@ impl ServerHandler for Handler {
 }
 
 /// The methods of the protocol that have parameters which can be wrong here.
-const KNOWN_METHODS: [&str; 11] = [
+const KNOWN_METHODS: [&str; 13] = [
+    "skills/list",
+    "skills/get",
     "initialize",
     "server/discover",
     "ping",

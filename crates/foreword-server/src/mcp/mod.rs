@@ -16,6 +16,7 @@ mod message;
 mod patience;
 mod resources;
 mod running;
+mod skills;
 mod stdio;
 pub(crate) mod tools;
 mod work;

@@ -25,6 +25,7 @@ use rmcp::{
 };
 use serde_json::json;
 
+use super::skills;
 use crate::{
     app::App,
     config::SessionMode,
@@ -103,6 +104,9 @@ pub(super) async fn read(
     session: &Session,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
+    if uri.starts_with(skills::SCHEME) {
+        return skills::read(app, session, uri).await;
+    }
     let (chat_id, name) = parse(uri).ok_or_else(|| not_found(uri))?;
     let session = reading_session(app, session, &chat_id).ok_or_else(|| not_found(uri))?;
     let workspace = app.workspaces().find_for(&session).await;
@@ -311,7 +315,7 @@ impl fmt::Display for Cursor {
 }
 
 /// Older revisions get -32002, 2026-07-28 gets -32602: rmcp knows which client it speaks to.
-fn not_found(uri: &str) -> ErrorData {
+pub(super) fn not_found(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })))
 }
 

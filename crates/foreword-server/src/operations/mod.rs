@@ -2,4 +2,5 @@
 
 pub mod chats;
 pub mod prompts;
+pub mod skills;
 pub mod workspace;

@@ -313,6 +313,7 @@ mod tests {
             sources: 1,
             subject: Subject {
                 shape: Shape::Form(Form::Neutral),
+                skills: 0,
                 profile_id: None,
                 session: None,
             },

@@ -24,6 +24,7 @@ use crate::{
     links::Links,
     metrics::{Metrics, RenderOutcome},
     session::{ChatId, Session},
+    skills::{Patience, SkillSet, Skills},
 };
 
 pub use cache::CacheUsage;
@@ -31,7 +32,7 @@ pub use prompt::SessionPrompt;
 pub use surroundings::{README_PATH, Surroundings};
 
 use cache::{Cache, Sources};
-use rendering::{Rendering, Subject};
+use rendering::{MadeOf, Rendering, Subject};
 
 /// Renders sessions' prompts and keeps the results for a while.
 pub struct Renderer {
@@ -40,6 +41,7 @@ pub struct Renderer {
     links: Links,
     surroundings: Surroundings,
     connections: Connections,
+    skills: Skills,
     metrics: Metrics,
     cache: Cache,
 }
@@ -89,6 +91,13 @@ pub enum Shape {
     Template,
 }
 
+impl Shape {
+    /// Whether a text may hold anything of a session.
+    fn is_of_a_session(self) -> bool {
+        !matches!(self, Self::Template | Self::Form(Form::Neutral))
+    }
+}
+
 impl From<Form> for Shape {
     fn from(form: Form) -> Self {
         Self::Form(form)
@@ -105,6 +114,7 @@ impl Renderer {
         links: Links,
         surroundings: Surroundings,
         connections: Connections,
+        skills: Skills,
         metrics: Metrics,
     ) -> Self {
         Self {
@@ -113,26 +123,45 @@ impl Renderer {
             links,
             surroundings,
             connections,
+            skills,
             metrics,
             cache: Cache::new(&config.render),
         }
     }
 
-    /// The session's prompt; from the cache where it is there.
+    /// The session's prompt; from the cache where it is there. Waits for skills as long as a handshake may.
     pub async fn render(
         &self,
         session: &Session,
         shape: impl Into<Shape>,
     ) -> Result<SessionPrompt, RenderError> {
+        let shape = shape.into();
+        let skills = self.skills_of(session, shape, Patience::Handshake).await;
+        self.render_showing(session, shape, &skills).await
+    }
+
+    /// The session's prompt with these skills, which are the ones that its sandbox is shown.
+    pub async fn render_showing(
+        &self,
+        session: &Session,
+        shape: impl Into<Shape>,
+        skills: &SkillSet,
+    ) -> Result<SessionPrompt, RenderError> {
         let snapshot = self.store.snapshot();
         let catalog = self.connections.catalog();
-        let subject = self.subject(session, shape.into());
+        let subject = self.subject(session, shape.into(), skills);
         let sources = Sources {
             library: &snapshot,
             tools: catalog.generation,
         };
         let found = self.cache.get_or_render(subject, sources, |subject| {
-            self.rendering(&snapshot.library, &catalog, subject, &Extras::default())
+            self.rendering(
+                &snapshot.library,
+                &catalog,
+                skills,
+                subject,
+                &Extras::default(),
+            )
         });
         // It is large, and everything that waits for a prompt would be moved about with it.
         let found = Box::pin(found).await?;
@@ -143,26 +172,30 @@ impl Renderer {
     }
 
     /// The session's prompt with what one request adds to it, and with its parts; never cached.
-    pub fn render_with(
+    pub async fn render_with(
         &self,
         session: &Session,
         shape: impl Into<Shape>,
         extras: &Extras,
     ) -> Result<Rendered, RenderError> {
-        self.render_library(&self.store.snapshot().library, session, shape, extras)
+        let snapshot = self.store.snapshot();
+        self.render_library(&snapshot.library, session, shape, extras)
+            .await
     }
 
     /// The same from a library that is not, or not yet, the one that is kept.
-    pub fn render_library(
+    pub async fn render_library(
         &self,
         library: &Library,
         session: &Session,
         shape: impl Into<Shape>,
         extras: &Extras,
     ) -> Result<Rendered, RenderError> {
-        let subject = self.subject(session, shape.into());
+        let shape = shape.into();
+        let skills = self.skills_of(session, shape, Patience::Handshake).await;
+        let subject = self.subject(session, shape, &skills);
         let catalog = self.connections.catalog();
-        let rendering = self.rendering(library, &catalog, &subject, extras)?;
+        let rendering = self.rendering(library, &catalog, &skills, &subject, extras)?;
         Ok(rendering.into_rendered())
     }
 
@@ -181,12 +214,18 @@ impl Renderer {
         &self,
         library: &Library,
         catalog: &Catalog,
+        skills: &SkillSet,
         subject: &Subject,
         extras: &Extras,
     ) -> Result<Rendering, RenderError> {
-        let surroundings = &self.surroundings;
-        let tools = &catalog.prompt.text;
-        let rendering = Rendering::new(library, tools, subject, &self.links, surroundings, extras);
+        let made_of = MadeOf {
+            library,
+            tools_prompt: &catalog.prompt.text,
+            skills,
+            links: &self.links,
+            surroundings: &self.surroundings,
+        };
+        let rendering = Rendering::new(made_of, subject, extras);
         self.metrics.render(match &rendering {
             Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
             Ok(_) => RenderOutcome::Complete,
@@ -195,9 +234,23 @@ impl Renderer {
         rendering
     }
 
-    fn subject(&self, session: &Session, shape: Shape) -> Subject {
+    fn subject(&self, session: &Session, shape: Shape, skills: &SkillSet) -> Subject {
         let now = (self.clock)();
         let epoch = self.links.epoch(&self.clock);
-        Subject::new(session, shape, now, epoch)
+        Subject::new(session, shape, skills.revision, now, epoch)
+    }
+
+    /// The skills that a text is about: none without a workspace to find them in, and nobody's own in a text that is for all.
+    async fn skills_of(
+        &self,
+        session: &Session,
+        shape: Shape,
+        patience: Patience,
+    ) -> Arc<SkillSet> {
+        if !self.surroundings.has_workspace() {
+            return Arc::default();
+        }
+        let email = session.prompt_email().filter(|_| shape.is_of_a_session());
+        self.skills.of(email, patience).await
     }
 }

@@ -14,6 +14,7 @@ use crate::{
     config::Form,
     links::{ChatLinks, Links},
     session::{ChatId, Session},
+    skills::SkillSet,
 };
 
 use super::{
@@ -29,6 +30,8 @@ const KNOWN_LATER: &str = "(known at call time)";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Subject {
     pub(super) shape: Shape,
+    /// Of the skills that it tells of.
+    pub(super) skills: u64,
     pub(super) profile_id: Option<Arc<str>>,
     /// None where the text is the same for all sessions.
     pub(super) session: Option<SessionSubject>,
@@ -45,23 +48,36 @@ pub(super) struct SessionSubject {
 }
 
 impl Subject {
-    pub(super) fn new(session: &Session, shape: Shape, now: Timestamp, link_epoch: u64) -> Self {
-        let session_subject = match shape {
-            Shape::Template | Shape::Form(Form::Neutral) => None,
-            Shape::Form(Form::Full | Form::Brief | Form::Hint) => Some(SessionSubject {
-                chat_id: session.chat_id.clone(),
-                user_email: session.prompt_email().cloned(),
-                user_name: session.user_name.clone(),
-                date: TimeZone::UTC.to_datetime(now).date(),
-                link_epoch,
-            }),
-        };
+    pub(super) fn new(
+        session: &Session,
+        shape: Shape,
+        skills: u64,
+        now: Timestamp,
+        link_epoch: u64,
+    ) -> Self {
+        let session_subject = shape.is_of_a_session().then(|| SessionSubject {
+            chat_id: session.chat_id.clone(),
+            user_email: session.prompt_email().cloned(),
+            user_name: session.user_name.clone(),
+            date: TimeZone::UTC.to_datetime(now).date(),
+            link_epoch,
+        });
         Self {
             shape,
+            skills,
             profile_id: session.profile_id.clone(),
             session: session_subject,
         }
     }
+}
+
+/// Everything that a text is made of beside its subject.
+pub(super) struct MadeOf<'a> {
+    pub(super) library: &'a Library,
+    pub(super) tools_prompt: &'a str,
+    pub(super) skills: &'a SkillSet,
+    pub(super) links: &'a Links,
+    pub(super) surroundings: &'a Surroundings,
 }
 
 /// One text, fresh.
@@ -76,13 +92,17 @@ pub(super) struct Rendering {
 
 impl Rendering {
     pub(super) fn new(
-        library: &Library,
-        tools_prompt: &str,
+        made_of: MadeOf<'_>,
         subject: &Subject,
-        links: &Links,
-        surroundings: &Surroundings,
         extras: &Extras,
     ) -> Result<Self, RenderError> {
+        let MadeOf {
+            library,
+            tools_prompt,
+            skills,
+            links,
+            surroundings,
+        } = made_of;
         let values = Values::new(subject, links);
         let opening = match subject.shape {
             Shape::Form(Form::Neutral) => Opening::Neutral,
@@ -91,6 +111,7 @@ impl Rendering {
         };
         let context = guide::block(library, surroundings, opening)
             .into_iter()
+            .chain(skills_block(skills))
             .chain(extras.context.iter().enumerate().map(request_context))
             .collect();
         let request = Request {
@@ -118,7 +139,7 @@ impl Rendering {
             revision,
             profile_id: profile.map(|profile| profile.id.clone()),
             short,
-            degraded: false,
+            degraded: skills.degraded.is_some(),
         })
     }
 
@@ -132,6 +153,16 @@ impl Rendering {
             degraded: self.degraded,
         }
     }
+}
+
+/// What the skills say is other people's words: nothing in it is replaced.
+fn skills_block(skills: &SkillSet) -> Option<ContextBlock<'_>> {
+    (!skills.block.is_empty()).then(|| ContextBlock {
+        id: "skills".into(),
+        name: "Skills".into(),
+        text: skills.block.as_str().into(),
+        trust: Trust::Foreign,
+    })
 }
 
 fn request_context((at, text): (usize, &String)) -> ContextBlock<'_> {

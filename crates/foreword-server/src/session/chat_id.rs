@@ -103,7 +103,7 @@ fn is_hashed(name: &str) -> bool {
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// RFC 4648 in lower case, without padding.
-fn base32(bytes: &[u8]) -> String {
+pub(crate) fn base32(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(bytes.len().div_ceil(5) * 8);
     let (mut buffer, mut bits) = (0_u32, 0);
     for byte in bytes {

@@ -17,6 +17,7 @@ pub(super) const HOME: &str = "home";
 pub(super) const UPLOADS: &str = "uploads";
 pub(super) const OUTPUTS: &str = "outputs";
 pub(super) const PARTS: &str = "parts";
+pub(super) const SKILLS: &str = "skills";
 
 /// Holds the chat's id; written last, so that where it is, everything is.
 const CHAT: &str = "chat";

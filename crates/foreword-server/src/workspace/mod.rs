@@ -193,6 +193,12 @@ impl Workspace {
         self.path.join(layout::UPLOADS)
     }
 
+    /// Where the skills are put together that the sandbox sees.
+    #[must_use]
+    pub fn skills_path(&self) -> PathBuf {
+        self.path.join(layout::SKILLS)
+    }
+
     /// What the sandbox has as `/mnt/user-data/outputs`.
     #[must_use]
     pub fn outputs_path(&self) -> PathBuf {

@@ -246,6 +246,7 @@ async fn fault_36_values_are_not_expanded_and_foreign_text_is_not_touched() {
         .app
         .renderer()
         .render_with(&session("abc"), Form::Full, &extras)
+        .await
         .unwrap();
     assert!(rendered.text.ends_with("\n\nRemember {chat_id}."));
 }
@@ -261,6 +262,7 @@ async fn an_override_is_the_prompt_byte_for_byte() {
         .app
         .renderer()
         .render_with(&session("abc"), Form::Full, &extras)
+        .await
         .unwrap();
     assert_eq!(&*rendered.text, "  Only {this}.\n\n");
     assert_eq!(

@@ -84,7 +84,8 @@ pub async fn preview_prompt(app: &App, request: PreviewRequest) -> Result<Previe
             ..
         } = app
             .renderer()
-            .render_library(library, &session, Form::Full, &extras)?;
+            .render_library(library, &session, Form::Full, &extras)
+            .await?;
         return Ok(Preview {
             composition,
             revision,

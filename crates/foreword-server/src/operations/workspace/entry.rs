@@ -1,6 +1,6 @@
 //! The way into a chat's workspace: its owner is checked, its files are held, its README is what the session's prompt is.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use foreword_sandbox::{
     Content, FileStat, InsteadOf, SandboxError, SandboxKey, SandboxSpec, WriteFile,
@@ -12,6 +12,7 @@ use crate::{
     config::Form,
     render::{README_PATH, RenderError, SessionPrompt},
     session::{ChatId, Session},
+    skills::Patience,
     workspace::{Workspace, WorkspaceError},
 };
 
@@ -42,14 +43,33 @@ pub enum EntryError {
 
 /// Enters the session's workspace: made on first use, started if it does not run.
 pub async fn enter(app: &App, session: &Session) -> Result<Entered, EntryError> {
-    let prompt = app.renderer().render(session, Form::Full).await?;
     let workspace = app.workspaces().enter(session).await?;
+    let skills = app
+        .skills()
+        .of(session.prompt_email(), Patience::Call)
+        .await;
+    let prompt = app
+        .renderer()
+        .render_showing(session, Form::Full, &skills)
+        .await?;
+    let mut sets = vec![skills];
+    // A request that names no user is about what is for all, and takes nothing away from the chat's user.
+    if let (None, Some(owner)) = (&session.user_email, workspace.owner()) {
+        let owner = Arc::from(owner);
+        sets.push(app.skills().of(Some(&owner), Patience::Call).await);
+    }
+    let key = sandbox_key(&session.chat_id);
+    let shown = app.skills().show(&sets, &workspace, &key).await;
+    let shown = shown.unwrap_or_else(|error| {
+        tracing::error!(%error, "The skills of a chat cannot be shown to its sandbox");
+        Vec::new()
+    });
     let spec = SandboxSpec {
-        key: sandbox_key(&session.chat_id),
+        key,
         home: workspace.home_path(),
         outputs: workspace.outputs_path(),
         uploads: workspace.uploads_path(),
-        skills: Vec::new(),
+        skills: shown,
     };
     let started = app.sandboxes().open(&spec).await?;
     let readme = refresh(app, &spec, &prompt, started).await;

@@ -12,7 +12,7 @@ use std::{
 use axum::{Router, body::Body, response::Response};
 use foreword_sandbox::{NoSandboxes, SandboxConfig, Sandboxes};
 use foreword_server::{
-    App, AppParts, Connections, ServerConfig, Workspaces,
+    App, AppParts, Connections, ServerConfig, Skills, Workspaces,
     config::{KeyConfig, Role, Secret},
     connections::{ConnectionsSetup, Launch},
     render::Surroundings,
@@ -218,8 +218,10 @@ impl TestServerBuilder {
             variables: Arc::new(|name| (name == "SET").then(|| "from the environment".to_owned())),
             clock: Arc::clone(&clock),
         });
+        let (skills, _) = Skills::open(&self.config.skills, data.path());
         let app = App::new(AppParts {
             connections,
+            skills,
             sandboxes: self
                 .sandboxes
                 .unwrap_or_else(|| Arc::new(NoSandboxes::wanted())),

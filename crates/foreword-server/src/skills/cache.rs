@@ -1,0 +1,134 @@
+//! Skills that came as archives, unpacked and kept by the hash of their bytes: what is there never changes, and two users' skills of
+//! one name never meet.
+
+use std::{
+    fs::{self, File},
+    io::{self, Seek},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tempfile::{NamedTempFile, TempDir};
+
+use super::{
+    archive,
+    local::{self, LocalSkill},
+    name::SkillName,
+};
+
+/// The directory of unpacked archives.
+#[derive(Debug, Clone)]
+pub(super) struct Cache {
+    root: PathBuf,
+}
+
+/// The SHA-256 of an archive, in lower-case hex digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Digest(String);
+
+impl Digest {
+    /// Takes 64 hex digits.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text
+            .strip_prefix("sha256:")
+            .unwrap_or(text)
+            .to_ascii_lowercase();
+        let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then_some(Self(text))
+    }
+
+    pub(super) fn of(hash: &[u8]) -> Self {
+        Self(hex::encode(hash))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Cache {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    fn directory(&self, digest: &Digest) -> PathBuf {
+        self.root.join(digest.as_str())
+    }
+
+    /// A file to receive an archive in.
+    pub(super) fn receive(&self) -> io::Result<NamedTempFile> {
+        fs::create_dir_all(&self.root)?;
+        tempfile::Builder::new()
+            .prefix(".receiving-")
+            .tempfile_in(&self.root)
+    }
+
+    /// The skill of an archive that is there already.
+    pub(super) fn find(&self, name: &SkillName, digest: &Digest) -> Option<LocalSkill> {
+        let directory = self.directory(digest);
+        if !directory.is_dir() {
+            return None;
+        }
+        let front_matter = local::read_front_matter(&directory).ok()?;
+        Some(LocalSkill {
+            name: name.clone(),
+            front_matter: Arc::new(front_matter),
+            directory,
+            identity: format!("sha256-{}", digest.as_str()),
+        })
+    }
+
+    /// Unpacks an archive whose bytes have that hash. What is refused leaves nothing behind.
+    pub(super) fn keep(
+        &self,
+        name: &SkillName,
+        digest: &Digest,
+        archive: &mut File,
+    ) -> Result<LocalSkill, String> {
+        if let Some(known) = self.find(name, digest) {
+            return Ok(known);
+        }
+        let failed = |error: io::Error| format!("it cannot be kept: {error}");
+        archive.rewind().map_err(failed)?;
+        let unpacking = tempfile::Builder::new()
+            .prefix(".unpacking-")
+            .tempdir_in(&self.root);
+        let unpacking = unpacking.map_err(failed)?;
+        archive::unpack(archive, unpacking.path()).map_err(|fault| fault.to_string())?;
+        local::read_front_matter(unpacking.path())?;
+        self.place(unpacking, &self.directory(digest))
+            .map_err(failed)?;
+        self.find(name, digest)
+            .ok_or_else(|| "it is gone as soon as it was kept".to_owned())
+    }
+
+    /// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.
+    fn place(&self, unpacked: TempDir, directory: &Path) -> io::Result<()> {
+        let path = unpacked.keep();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        match fs::rename(&path, directory) {
+            Ok(()) => Ok(()),
+            Err(_) if directory.is_dir() => fs::remove_dir_all(&path),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what an earlier process left half done.
+    pub(super) fn tidy(&self) {
+        let Ok(entries) = fs::read_dir(&self.root) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(".unpacking-") {
+                let _ = fs::remove_dir_all(entry.path());
+            } else if name.starts_with(".receiving-") {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}

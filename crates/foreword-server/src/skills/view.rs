@@ -1,0 +1,155 @@
+//! The skills of a chat as its sandbox sees them: two directories whose contents follow the set, while the sandbox runs.
+//!
+//! Files are linked, not copied, where they may be read by the sandbox's user as they are: a chat then costs directories only. What is
+//! new is made beside and moved into place, so that no half of a skill is ever seen.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use foreword_sandbox::SkillsDirectory;
+
+use super::{Group, Skill, local};
+
+/// What lies in the directory of a chat's skills: `public/NAME identity` a line.
+const MANIFEST: &str = "manifest";
+/// Where skills are made before they are moved into place.
+const MAKING: &str = "making";
+
+/// The directories that the sandbox sees.
+pub(super) fn directories(root: &Path) -> Vec<SkillsDirectory> {
+    let directory = |group: Group| SkillsDirectory {
+        name: group.as_str().to_owned(),
+        host: root.join(group.as_str()),
+    };
+    [Group::Public, Group::User].map(directory).to_vec()
+}
+
+/// Makes the directories below `root` hold these skills, and no others; of one place the last counts. What of it fails is told, and
+/// left out.
+pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>> {
+    for group in [Group::Public, Group::User] {
+        make(&root.join(group.as_str()))?;
+    }
+    let manifest = root.join(MANIFEST);
+    let before = read_manifest(&manifest);
+    let wanted: BTreeMap<String, &Skill> = skills
+        .iter()
+        .map(|skill| (format!("{}/{}", skill.group.as_str(), skill.name), &**skill))
+        .collect();
+    let is_as_wanted = |key: &str, identity: &str| {
+        wanted
+            .get(key)
+            .is_some_and(|skill| skill.identity == identity)
+            && root.join(key).is_dir()
+    };
+    let mut there: BTreeMap<String, String> = before
+        .into_iter()
+        .filter(|(key, identity)| is_as_wanted(key, identity))
+        .collect();
+    // Before anything changes: who is interrupted begins with these.
+    write_manifest(&manifest, &there)?;
+    for stray in strays(root, &there.keys().cloned().collect())? {
+        remove(&stray, root)?;
+    }
+    let mut failed = Vec::new();
+    for (key, skill) in wanted {
+        if there.contains_key(&key) {
+            continue;
+        }
+        let making = root.join(MAKING);
+        let _ = fs::remove_dir_all(&making);
+        let made = copy(&skill.directory, &making)
+            .and_then(|()| fs::rename(&making, root.join(&key)).map_err(|error| error.to_string()));
+        match made {
+            Ok(()) => {
+                there.insert(key, skill.identity.clone());
+            }
+            Err(why) => failed.push(format!("the skill `{}` cannot be shown: {why}", skill.name)),
+        }
+    }
+    write_manifest(&manifest, &there)?;
+    Ok(failed)
+}
+
+/// What lies in the groups' directories beside `known`.
+fn strays(root: &Path, known: &BTreeSet<String>) -> io::Result<Vec<PathBuf>> {
+    let mut strays = Vec::new();
+    for group in [Group::Public, Group::User] {
+        for entry in fs::read_dir(root.join(group.as_str()))? {
+            let entry = entry?;
+            let key = format!("{}/{}", group.as_str(), entry.file_name().to_string_lossy());
+            if !known.contains(&key) {
+                strays.push(entry.path());
+            }
+        }
+    }
+    Ok(strays)
+}
+
+/// Takes a skill away at once, and then apart.
+fn remove(path: &Path, root: &Path) -> io::Result<()> {
+    let making = root.join(MAKING);
+    let _ = fs::remove_dir_all(&making);
+    fs::rename(path, &making)?;
+    fs::remove_dir_all(&making)
+}
+
+/// Makes `to` what `from` is.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let failed = |error: io::Error| error.to_string();
+    make(to).map_err(failed)?;
+    for (path, metadata) in local::members(from)? {
+        let (source, target) = (from.join(&path), to.join(&path));
+        if let Some(parent) = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            make(&to.join(parent)).map_err(failed)?;
+        }
+        // Others than its owner, and not only they: the sandbox's user is another one.
+        let is_open = metadata.mode() & 0o444 == 0o444 && metadata.mode() & 0o7000 == 0;
+        if is_open && fs::hard_link(&source, &target).is_ok() {
+            continue;
+        }
+        let mut file = local::open(&source).map_err(failed)?;
+        let mut copied = fs::File::create_new(&target).map_err(failed)?;
+        io::copy(&mut file, &mut copied).map_err(failed)?;
+        let mode = if metadata.mode() & 0o111 == 0 {
+            0o644
+        } else {
+            0o755
+        };
+        copied
+            .set_permissions(Permissions::from_mode(mode))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes a directory that others may look into, whatever the umask.
+fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o755))
+}
+
+fn read_manifest(path: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .map(|(key, identity)| (key.to_owned(), identity.to_owned()))
+        .collect()
+}
+
+fn write_manifest(path: &Path, there: &BTreeMap<String, String>) -> io::Result<()> {
+    let text: String = there
+        .iter()
+        .map(|(key, identity)| format!("{key} {identity}\n"))
+        .collect();
+    fs::write(path, text)
+}
