@@ -18,7 +18,7 @@ use crate::{
     metrics::Metrics,
     middleware::{Hosts, RequestIds},
     operations::workspace::{entry::Readmes, queue::ChatQueue},
-    render::{Renderer, Surroundings},
+    render::{Renderer, RendererParts, Surroundings},
     session::SessionReader,
     skills::Skills,
     workspace::Workspaces,
@@ -97,14 +97,16 @@ impl App {
         let links = Links::new(&config, link_key);
         let metrics = Metrics::new();
         let renderer = Renderer::new(
-            Arc::clone(&store),
-            &config,
-            Arc::clone(&clock),
-            links.clone(),
-            surroundings.clone(),
-            connections.clone(),
-            skills.clone(),
-            metrics.clone(),
+            RendererParts {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                links: links.clone(),
+                surroundings: surroundings.clone(),
+                connections: connections.clone(),
+                skills: skills.clone(),
+                metrics: metrics.clone(),
+            },
+            &config.render,
         );
         Self {
             inner: Arc::new(Inner {

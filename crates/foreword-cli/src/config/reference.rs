@@ -128,6 +128,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth.keys.key", "\"replace-me-3\""),
     ("auth.keys.role", "\"api\""),
     ("auth.keys.instructions", "\"brief\""),
+    ("skills.provider.url", "\"https://skills.example\""),
+    ("skills.provider.key", "\"replace-me-4\""),
     ("connections.command", "\"npx\""),
     (
         "connections.args",

@@ -43,6 +43,10 @@ pub(crate) const ALL: &[(&str, Case)] = &[
         "a_stopped_server_leaves_containers_that_the_next_goes_on_with",
         stopped_server,
     ),
+    (
+        "fault_09_tools_work_while_the_provider_of_skills_is_down",
+        fault_09,
+    ),
     ("a_deleted_chat_leaves_nothing_on_the_engine", deleted_chat),
     (
         "an_image_that_cannot_be_had_is_said_with_what_to_do",
@@ -85,6 +89,41 @@ fn fault_08(engine: &Engine) {
     let laters = said.iter().filter(|said| *said == "later").count();
     assert_eq!((firsts, laters), (1, 19), "{said:?}");
     assert_eq!(engine.containers(&running.place).len(), 1);
+}
+
+/// And the skills that are there follow what changes, in the same container.
+fn fault_09(engine: &Engine) {
+    let running = Running::at(
+        engine,
+        engine.place_with("[skills.provider]\nurl = \"http://127.0.0.1:1\"\n"),
+    );
+    let url = &running.url("/mcp");
+    let ask = |command: &str| {
+        let arguments = json!({"command": command});
+        let user = [("x-user-email", "ann@example.com")];
+        chat(url, "c")
+            .call_as("bash_tool", &arguments, &user)
+            .to_string()
+    };
+    assert_eq!(
+        ask("echo fine; ls /mnt/skills/public"),
+        "fine\nfile-handling\nskill-creator"
+    );
+    let place = &running.place;
+    let text = "---\nname: own\ndescription: Ann's.\n---\n\nDo it.\n";
+    place.write("data/skills/user/ann@example.com/own/SKILL.md", text);
+    assert_eq!(ask("tail -n 1 /mnt/skills/user/own/SKILL.md"), "Do it.");
+    assert!(ask("cat ~/README.md").contains("/mnt/skills/user/own/SKILL.md"));
+    let refused = ask(
+        "touch /mnt/skills/user/own/x; echo >> /mnt/skills/user/own/SKILL.md; ls /mnt/skills/user/own",
+    );
+    assert!(
+        refused.ends_with("SKILL.md") && !refused.contains("\nx"),
+        "{refused}"
+    );
+    std::fs::remove_dir_all(place.path("data/skills/user/ann@example.com/own")).unwrap();
+    assert!(!ask("ls /mnt/skills/user").contains("own"));
+    assert_eq!(engine.containers(place).len(), 1);
 }
 
 fn fault_19(engine: &Engine) {

@@ -321,6 +321,9 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
         Some(name) => &definitions[name.trim_start_matches("#/$defs/")],
         None => schema,
     };
+    if let Some(some) = schema["anyOf"].as_array() {
+        return other_value(path, &some[0], definitions);
+    }
     if let Some(words) = schema["oneOf"].as_array() {
         let word = words.last().unwrap()["const"].as_str().unwrap();
         return (format!("{word:?}"), json!(word));
@@ -333,11 +336,15 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
         ("http.listen", _) => ("\"127.0.0.1:9999\"".to_owned(), json!("127.0.0.1:9999")),
         (_, "integer") => ("4321".to_owned(), json!(4321)),
         (
-            "uploads.uri_without_chat" | "tools_prompt.enabled" | "tools_prompt.include_schemas",
+            "uploads.uri_without_chat"
+            | "tools_prompt.enabled"
+            | "tools_prompt.include_schemas"
+            | "skills.shipped",
             _,
         ) => ("false".to_owned(), json!(false)),
         (_, "boolean") => ("true".to_owned(), json!(true)),
         ("auth.api_keys" | "auth.admin_keys", _) => ("[\"abc\"]".to_owned(), json!(["[redacted]"])),
+        ("skills.provider.key", _) => ("\"abc\"".to_owned(), json!("[redacted]")),
         (_, "array") => ("[\"abc\"]".to_owned(), json!(["abc"])),
         _ => ("\"abc\"".to_owned(), json!("abc")),
     }

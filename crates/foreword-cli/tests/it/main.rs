@@ -25,6 +25,8 @@ mod prompts;
 mod serving;
 mod settings;
 mod signals;
+#[cfg(unix)]
+mod skills;
 mod stdio;
 mod support;
 mod traces;

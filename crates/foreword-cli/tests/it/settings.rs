@@ -168,6 +168,20 @@ const PROBES: &[Probe] = &[
         "one server",
         "two servers",
     ),
+    probe("skills.shipped", shipped_skills, "shipped", "none"),
+    probe("skills.provider.url", provider_url, "not asked", "asked"),
+    probe(
+        "skills.provider.handshake_wait",
+        handshake_wait,
+        "waits",
+        "does not wait",
+    ),
+    probe(
+        "skills.provider.key",
+        provider_key,
+        "without a key",
+        "with the key",
+    ),
     probe(
         "connections",
         connections,
@@ -211,6 +225,7 @@ struct Servers {
     linked: Running,
     crowded: Running,
     boxed: Running,
+    provider: Provider,
 }
 
 struct Running {
@@ -262,6 +277,7 @@ auth.api_keys = ["the-api-key-of-this-test"]
 http.body_memory = 1
 links.epoch = 1
 tools_prompt.enabled = false
+skills.shipped = false
 uploads.uri_without_chat = false
 "#;
 
@@ -293,6 +309,7 @@ const THIRD_KEY: &str = "the-third-key-of-this-test";
 
 impl Servers {
     fn start() -> Self {
+        let provider = Provider::start();
         let by_default = Place::new();
         by_default.write("data/system_prompts.yaml", "global_prompt: Before.\n");
         write_connections(&by_default);
@@ -301,13 +318,66 @@ impl Servers {
                 server: by_default.serve(&[]),
                 place: by_default,
             },
-            limited: Running::with(LIMITED),
+            limited: Running::with(&format!(
+                "{LIMITED}{}",
+                provider.settings("handshake_wait = 1")
+            )),
             strict: Running::with(STRICT),
-            keyed: Running::with(KEYED),
+            keyed: Running::with(&format!(
+                "{KEYED}{}",
+                provider.settings("key = \"of-the-provider\"")
+            )),
             linked: Running::with(LINKED),
             crowded: Running::with(CROWDED),
             boxed: Running::with(BOXED),
+            provider,
         }
+    }
+}
+
+/// A provider of skills that is asked and never answers.
+struct Provider {
+    address: std::net::SocketAddr,
+    asked: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+impl Provider {
+    fn start() -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let provider = Self {
+            address: listener.local_addr().unwrap(),
+            asked: std::sync::Arc::default(),
+        };
+        let asked = std::sync::Arc::clone(&provider.asked);
+        std::thread::spawn(move || {
+            let mut connections = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                let mut head = [0; 2000];
+                let mut stream = stream;
+                let read = stream.read(&mut head).unwrap_or(0);
+                asked
+                    .lock()
+                    .unwrap()
+                    .push(String::from_utf8_lossy(&head[..read]).to_lowercase());
+                connections.push(stream);
+            }
+        });
+        provider
+    }
+
+    fn settings(&self, more: &str) -> String {
+        format!(
+            "[skills.provider]\nurl = \"http://{}\"\n{more}\n",
+            self.address
+        )
+    }
+
+    /// The head of the request that asked for this user.
+    fn asked_for(&self, user: &str) -> String {
+        eventually("the provider is asked", PATIENCE, || {
+            let asked = self.asked.lock().unwrap();
+            asked.iter().find(|head| head.contains(user)).cloned()
+        })
     }
 }
 
@@ -1015,6 +1085,69 @@ fn connections(servers: &mut Servers) -> (String, String) {
         names.join(", ")
     };
     (names(&servers.by_default), names(&servers.crowded))
+}
+
+fn skills(running: &Running) -> Value {
+    let request = running.get("/api/skills").bearer_auth(API_KEY);
+    request.send().unwrap().json().unwrap()
+}
+
+fn shipped_skills(servers: &mut Servers) -> (String, String) {
+    let found = |running: &Running| {
+        let shown = skills(running);
+        let mut all = shown["skills"].as_array().unwrap().iter();
+        let any = all.any(|skill| skill["origin"] == "shipped");
+        if any { "shipped" } else { "none" }.to_owned()
+    };
+    (found(&servers.by_default), found(&servers.linked))
+}
+
+fn provider_url(servers: &mut Servers) -> (String, String) {
+    let asked = |running: &Running| {
+        let asked = skills(running)["provider"] == true;
+        if asked { "asked" } else { "not asked" }.to_owned()
+    };
+    (asked(&servers.by_default), asked(&servers.limited))
+}
+
+/// How long the prompt of a user takes who was never seen before.
+fn prompt_of(running: &Running, user: &str) -> Duration {
+    let started = std::time::Instant::now();
+    let request = running
+        .prompt()
+        .header("x-user-email", format!("{user}@example.com"));
+    let answer = request.bearer_auth(API_KEY).send().unwrap();
+    assert_eq!(answer.status(), 200);
+    started.elapsed()
+}
+
+fn provider_key(servers: &mut Servers) -> (String, String) {
+    let key = |running: &Running, user: &str| {
+        prompt_of(running, user);
+        let head = servers.provider.asked_for(user);
+        let sent = head.contains("x-internal-api-key: of-the-provider");
+        if sent {
+            "with the key"
+        } else {
+            "without a key"
+        }
+        .to_owned()
+    };
+    (
+        key(&servers.limited, "keyless"),
+        key(&servers.keyed, "keyful"),
+    )
+}
+
+fn handshake_wait(servers: &mut Servers) -> (String, String) {
+    let waits = |running: &Running, user: &str| {
+        let long = prompt_of(running, user) >= Duration::from_millis(790);
+        if long { "waits" } else { "does not wait" }.to_owned()
+    };
+    (
+        waits(&servers.keyed, "patient"),
+        waits(&servers.limited, "hasty"),
+    )
 }
 
 fn log_level(servers: &mut Servers) -> (String, String) {

@@ -1,5 +1,7 @@
 //! `/api/skills` and `/skill-list`: which skills a user has, and which are left out.
 
+use std::fmt::Write;
+
 use axum::{Json, extract::State, response::IntoResponse};
 use http::{HeaderMap, Uri, header};
 use serde::{Deserialize, Serialize};
@@ -86,14 +88,11 @@ pub(crate) async fn get_skill_list(
 ) -> Result<impl IntoResponse, ApiError> {
     let session = session(&app, &headers, &uri)?;
     let set = list_skills(&app, &session).await;
-    let lines: String = set
-        .skills
-        .iter()
-        .map(|skill| {
-            let description = foreword_compose::one_line(skill.description(), MAX_DESCRIPTION);
-            format!("{}: {description}\n", skill.name)
-        })
-        .collect();
+    let mut lines = String::new();
+    for skill in &set.skills {
+        let description = foreword_compose::one_line(skill.description(), MAX_DESCRIPTION);
+        let _ = writeln!(lines, "{}: {description}", skill.name);
+    }
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], lines))
 }
 

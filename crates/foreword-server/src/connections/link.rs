@@ -168,17 +168,15 @@ impl Link {
 
     /// Waits until the connection has ended, and says how.
     pub(super) async fn ended(&mut self) -> String {
-        match &mut self.running {
-            Some(running) => tokio::select! {
-                how = running.ended() => how,
-                () = self.ended.cancelled() => {
-                    let ended = timeout(TO_CLOSE, running.ended()).await;
-                    ended.unwrap_or_else(|_| "its program closed its standard output".to_owned())
-                }
-            },
-            None => {
-                self.ended.cancelled().await;
-                "closed the connection".to_owned()
+        let Some(running) = &mut self.running else {
+            self.ended.cancelled().await;
+            return "closed the connection".to_owned();
+        };
+        tokio::select! {
+            how = running.ended() => how,
+            () = self.ended.cancelled() => {
+                let ended = timeout(TO_CLOSE, running.ended()).await;
+                ended.unwrap_or_else(|_| "its program closed its standard output".to_owned())
             }
         }
     }
@@ -307,8 +305,8 @@ where
 
 /// What went wrong in a handshake, without the messages themselves.
 fn describe(error: &ClientInitializeError) -> String {
-    let words = match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return describe(fallback),
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => describe(fallback),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_) => {
             "answers the handshake with something else: is it an MCP server?".to_owned()
@@ -319,8 +317,7 @@ fn describe(error: &ClientInitializeError) -> String {
             format!("refused the handshake: {}", error.message)
         }
         other => other.to_string(),
-    };
-    words
+    }
 }
 
 /// Why a message did not get there, said of the server. Of HTTP errors the innermost cause says most, and the outer ones hold

@@ -19,7 +19,7 @@ use foreword_store::{Clock, Store};
 use indexmap::IndexMap;
 
 use crate::{
-    config::{Form, ServerConfig},
+    config::{Form, RenderConfig},
     connections::{Catalog, Connections},
     links::Links,
     metrics::{Metrics, RenderOutcome},
@@ -36,14 +36,26 @@ use rendering::{MadeOf, Rendering, Subject};
 
 /// Renders sessions' prompts and keeps the results for a while.
 pub struct Renderer {
-    store: Arc<dyn Store>,
-    clock: Clock,
-    links: Links,
-    surroundings: Surroundings,
-    connections: Connections,
-    skills: Skills,
-    metrics: Metrics,
+    parts: RendererParts,
     cache: Cache,
+}
+
+/// What a renderer asks.
+pub struct RendererParts {
+    /// Keeps the library.
+    pub store: Arc<dyn Store>,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Makes links.
+    pub links: Links,
+    /// What the model finds around it.
+    pub surroundings: Surroundings,
+    /// Whose tools the prompt describes.
+    pub connections: Connections,
+    /// Which skills it names.
+    pub skills: Skills,
+    /// Counts what is rendered.
+    pub metrics: Metrics,
 }
 
 /// What to render beyond the session itself; requests with any of these bypass the cache.
@@ -107,25 +119,10 @@ impl From<Form> for Shape {
 impl Renderer {
     /// A renderer with an empty cache.
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        config: &ServerConfig,
-        clock: Clock,
-        links: Links,
-        surroundings: Surroundings,
-        connections: Connections,
-        skills: Skills,
-        metrics: Metrics,
-    ) -> Self {
+    pub fn new(parts: RendererParts, config: &RenderConfig) -> Self {
         Self {
-            store,
-            clock,
-            links,
-            surroundings,
-            connections,
-            skills,
-            metrics,
-            cache: Cache::new(&config.render),
+            parts,
+            cache: Cache::new(config),
         }
     }
 
@@ -147,8 +144,8 @@ impl Renderer {
         shape: impl Into<Shape>,
         skills: &SkillSet,
     ) -> Result<SessionPrompt, RenderError> {
-        let snapshot = self.store.snapshot();
-        let catalog = self.connections.catalog();
+        let snapshot = self.parts.store.snapshot();
+        let catalog = self.parts.connections.catalog();
         let subject = self.subject(session, shape.into(), skills);
         let sources = Sources {
             library: &snapshot,
@@ -166,7 +163,7 @@ impl Renderer {
         // It is large, and everything that waits for a prompt would be moved about with it.
         let found = Box::pin(found).await?;
         if !found.fresh {
-            self.metrics.cache_hit();
+            self.parts.metrics.cache_hit();
         }
         Ok(found.prompt)
     }
@@ -178,7 +175,7 @@ impl Renderer {
         shape: impl Into<Shape>,
         extras: &Extras,
     ) -> Result<Rendered, RenderError> {
-        let snapshot = self.store.snapshot();
+        let snapshot = self.parts.store.snapshot();
         self.render_library(&snapshot.library, session, shape, extras)
             .await
     }
@@ -194,7 +191,7 @@ impl Renderer {
         let shape = shape.into();
         let skills = self.skills_of(session, shape, Patience::Handshake).await;
         let subject = self.subject(session, shape, &skills);
-        let catalog = self.connections.catalog();
+        let catalog = self.parts.connections.catalog();
         let rendering = self.rendering(library, &catalog, &skills, &subject, extras)?;
         Ok(rendering.into_rendered())
     }
@@ -222,11 +219,11 @@ impl Renderer {
             library,
             tools_prompt: &catalog.prompt.text,
             skills,
-            links: &self.links,
-            surroundings: &self.surroundings,
+            links: &self.parts.links,
+            surroundings: &self.parts.surroundings,
         };
         let rendering = Rendering::new(made_of, subject, extras);
-        self.metrics.render(match &rendering {
+        self.parts.metrics.render(match &rendering {
             Ok(rendering) if rendering.degraded => RenderOutcome::Degraded,
             Ok(_) => RenderOutcome::Complete,
             Err(RenderError::ProfileNotFound(_)) => RenderOutcome::UnknownProfile,
@@ -235,8 +232,8 @@ impl Renderer {
     }
 
     fn subject(&self, session: &Session, shape: Shape, skills: &SkillSet) -> Subject {
-        let now = (self.clock)();
-        let epoch = self.links.epoch(&self.clock);
+        let now = (self.parts.clock)();
+        let epoch = self.parts.links.epoch(&self.parts.clock);
         Subject::new(session, shape, skills.revision, now, epoch)
     }
 
@@ -247,10 +244,10 @@ impl Renderer {
         shape: Shape,
         patience: Patience,
     ) -> Arc<SkillSet> {
-        if !self.surroundings.has_workspace() {
+        if !self.parts.surroundings.has_workspace() {
             return Arc::default();
         }
         let email = session.prompt_email().filter(|_| shape.is_of_a_session());
-        self.skills.of(email, patience).await
+        self.parts.skills.of(email, patience).await
     }
 }

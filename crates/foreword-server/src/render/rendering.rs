@@ -72,6 +72,7 @@ impl Subject {
 }
 
 /// Everything that a text is made of beside its subject.
+#[derive(Clone, Copy)]
 pub(super) struct MadeOf<'a> {
     pub(super) library: &'a Library,
     pub(super) tools_prompt: &'a str,

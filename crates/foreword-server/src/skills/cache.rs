@@ -96,24 +96,9 @@ impl Cache {
         let unpacking = unpacking.map_err(failed)?;
         archive::unpack(archive, unpacking.path()).map_err(|fault| fault.to_string())?;
         local::read_front_matter(unpacking.path())?;
-        self.place(unpacking, &self.directory(digest))
-            .map_err(failed)?;
+        place(unpacking, &self.directory(digest)).map_err(failed)?;
         self.find(name, digest)
             .ok_or_else(|| "it is gone as soon as it was kept".to_owned())
-    }
-
-    /// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.
-    fn place(&self, unpacked: TempDir, directory: &Path) -> io::Result<()> {
-        let path = unpacked.keep();
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        match fs::rename(&path, directory) {
-            Ok(()) => Ok(()),
-            Err(_) if directory.is_dir() => fs::remove_dir_all(&path),
-            Err(error) => {
-                let _ = fs::remove_dir_all(&path);
-                Err(error)
-            }
-        }
     }
 
     /// Removes what an earlier process left half done.
@@ -129,6 +114,22 @@ impl Cache {
             } else if name.starts_with(".receiving-") {
                 let _ = fs::remove_file(entry.path());
             }
+        }
+    }
+}
+
+/// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.
+fn place(unpacked: TempDir, directory: &Path) -> io::Result<()> {
+    let path = unpacked.keep();
+    // What is kept is never looked at again, so it has to outlast a power cut as a whole.
+    rustix::fs::syncfs(File::open(&path)?)?;
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    match fs::rename(&path, directory) {
+        Ok(()) => Ok(()),
+        Err(_) if directory.is_dir() => fs::remove_dir_all(&path),
+        Err(error) => {
+            let _ = fs::remove_dir_all(&path);
+            Err(error)
         }
     }
 }

@@ -26,6 +26,7 @@ use std::{
 
 use foreword_sandbox::SkillsDirectory;
 use moka::{future::Cache as Moka, sync::Cache as Remembered};
+use tempfile::TempDir;
 
 use crate::{operations::workspace::queue::ChatQueue, workspace::Workspace};
 use foreword_sandbox::SandboxKey;
@@ -66,6 +67,8 @@ struct Inner {
     root: Option<PathBuf>,
     public: Directory,
     shipped: Found,
+    /// Where the shipped skills are, if there is no data directory.
+    elsewhere: Option<TempDir>,
     users: Moka<String, Arc<Directory>>,
     provider: Option<Arc<Provider>>,
     sets: Remembered<Option<Arc<str>>, Arc<Made>>,
@@ -222,8 +225,15 @@ impl Skills {
         // What is linked into a chat's directory is named from there too.
         let root = std::path::absolute(&root).unwrap_or(root);
         let mut troubles = Vec::new();
+        // Who only looks makes no data directory.
+        let elsewhere = (!data_dir.is_dir())
+            .then(tempfile::tempdir)
+            .and_then(Result::ok);
+        let place = elsewhere
+            .as_ref()
+            .map_or(root.as_path(), |elsewhere| elsewhere.path());
         let shipped = if config.shipped {
-            shipped::unpack(&root).unwrap_or_else(|error| {
+            shipped::unpack(place).unwrap_or_else(|error| {
                 troubles.push(format!(
                     "the skills that come with Foreword are not offered: {error}"
                 ));
@@ -236,7 +246,11 @@ impl Skills {
             troubles.push(format!("the provider of skills is not asked: {why}"));
             None
         });
-        (Self::with(Some(root), shipped, provider), troubles)
+        let mut skills = Self::with(Some(root), shipped, provider);
+        if let Some(inner) = Arc::get_mut(&mut skills.inner) {
+            inner.elsewhere = elsewhere;
+        }
+        (skills, troubles)
     }
 
     fn with(root: Option<PathBuf>, shipped: Found, provider: Option<Provider>) -> Self {
@@ -246,6 +260,7 @@ impl Skills {
                 public: Directory::new(public),
                 root,
                 shipped,
+                elsewhere: None,
                 users: Moka::new(MOST_USERS),
                 provider: provider.map(Arc::new),
                 sets: Remembered::builder()

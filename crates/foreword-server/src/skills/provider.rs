@@ -16,7 +16,7 @@ use foreword_compose::one_line;
 use futures::{StreamExt, stream};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use moka::sync::Cache as Moka;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use reqwest::{Client, Response, Url, redirect::Policy};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -33,10 +33,10 @@ use super::{
     local::LocalSkill,
     name::{SkillName, user_directory},
 };
-use crate::choose_tls;
+use crate::{choose_tls, links::UNRESERVED};
 
 /// How long an answer is good.
-const GOOD_FOR: Duration = Duration::from_secs(60);
+const GOOD_FOR: Duration = Duration::from_mins(1);
 
 /// When it is asked for anew in the background, so that nobody waits when it is no longer good.
 const REFRESH_AFTER: Duration = Duration::from_secs(40);
@@ -548,7 +548,7 @@ impl Provider {
         let mut url = self.base.clone();
         let mut whole = url.path().trim_end_matches('/').to_owned();
         for segment in path {
-            let _ = write!(whole, "/{}", utf8_percent_encode(segment, NON_ALPHANUMERIC));
+            let _ = write!(whole, "/{}", utf8_percent_encode(segment, UNRESERVED));
         }
         url.set_path(&whole);
         url.query_pairs_mut().append_pair("email", email);

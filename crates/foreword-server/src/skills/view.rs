@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     fs::{self, DirBuilder, Permissions},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
@@ -147,9 +148,9 @@ fn read_manifest(path: &Path) -> BTreeMap<String, String> {
 }
 
 fn write_manifest(path: &Path, there: &BTreeMap<String, String>) -> io::Result<()> {
-    let text: String = there
-        .iter()
-        .map(|(key, identity)| format!("{key} {identity}\n"))
-        .collect();
+    let mut text = String::new();
+    for (key, identity) in there {
+        let _ = writeln!(text, "{key} {identity}");
+    }
     fs::write(path, text)
 }

@@ -19,6 +19,7 @@ mod probes;
 mod prompts;
 mod render;
 mod session;
+mod skills;
 mod sockets;
 mod system_prompt;
 mod workspace;

@@ -79,6 +79,8 @@ async fn every_operation_has_a_name_of_its_own() {
     POST   /mcp deliver
     GET    /mcp-info get_mcp_info
     DELETE /api/render-cache delete_render_cache
+    GET    /api/skills get_skills
+    GET    /skill-list get_skill_list
     PUT    /api/uploads/{chat_id}/{path} put_upload
     POST   /api/uploads/{chat_id}/{path} post_upload
     DELETE /api/uploads/{chat_id}/{path} delete_upload

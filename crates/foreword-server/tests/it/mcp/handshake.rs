@@ -60,6 +60,9 @@ async fn discover_carries_the_prompt_of_its_session_and_may_not_be_kept() {
           "2026-07-28"
         ],
         "capabilities": {
+          "extensions": {
+            "io.modelcontextprotocol/skills": {}
+          },
           "completions": {},
           "resources": {
             "listChanged": true
@@ -147,10 +150,12 @@ async fn the_profile_of_the_session_is_composed() {
 #[tokio::test]
 async fn only_what_is_offered_is_declared() {
     let server = server();
-    for message in [initialize(), discover()] {
+    let older = ["completions", "resources", "tools"];
+    let newest = ["extensions", "completions", "resources", "tools"];
+    for (message, expected) in [(initialize(), &older[..]), (discover(), &newest)] {
         let response = server.post("/mcp").message(&message).await;
         let capabilities: Value = response.json()["result"]["capabilities"].clone();
         let names: Vec<&String> = capabilities.as_object().unwrap().keys().collect();
-        assert_eq!(names, ["completions", "resources", "tools"]);
+        assert_eq!(names, expected);
     }
 }

@@ -81,7 +81,10 @@ impl TestRequest {
         let request = request
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", method);
-        match params["name"].as_str() {
+        let read = params["uri"]
+            .as_str()
+            .filter(|_| message["method"] == "resources/read");
+        match params["name"].as_str().or(read) {
             Some(name) => request.header("mcp-name", name.to_owned()),
             None => request,
         }

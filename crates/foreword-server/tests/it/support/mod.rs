@@ -52,6 +52,8 @@ pub(crate) struct TestServerBuilder {
     trouble: Option<Trouble>,
     without_files: bool,
     sandboxes: Option<Arc<dyn Sandboxes>>,
+    workspace: bool,
+    data: Option<TempDir>,
 }
 
 impl TestServer {
@@ -72,6 +74,8 @@ impl TestServer {
             trouble: None,
             without_files: false,
             sandboxes: None,
+            workspace: false,
+            data: None,
         }
     }
 
@@ -106,6 +110,12 @@ impl TestServer {
             router: self.router.clone(),
             request,
         }
+    }
+
+    /// Another server on the same data, after this one.
+    pub(crate) fn restarted(self, mut builder: TestServerBuilder) -> Self {
+        builder.data = Some(self.data);
+        builder.start()
     }
 
     /// Lets time pass.
@@ -165,6 +175,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// With a workspace in what is said, if not in what is there.
+    pub(crate) fn workspace(mut self) -> Self {
+        self.workspace = true;
+        self
+    }
+
     /// With a store that has trouble.
     pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = Some(trouble);
@@ -193,7 +209,7 @@ impl TestServerBuilder {
             let now = Arc::clone(&now);
             Arc::new(move || *now.lock().unwrap())
         };
-        let data = tempfile::tempdir().unwrap();
+        let data = self.data.unwrap_or_else(|| tempfile::tempdir().unwrap());
         if let Some(library) = &self.library {
             std::fs::write(data.path().join("system_prompts.yaml"), library).unwrap();
         }
@@ -225,7 +241,11 @@ impl TestServerBuilder {
             sandboxes: self
                 .sandboxes
                 .unwrap_or_else(|| Arc::new(NoSandboxes::wanted())),
-            surroundings: Surroundings::without_workspace(),
+            surroundings: if self.workspace {
+                Surroundings::with_workspace(&SandboxConfig::default(), &[])
+            } else {
+                Surroundings::without_workspace()
+            },
             store,
             workspaces,
             config: self.config,

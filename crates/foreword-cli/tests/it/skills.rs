@@ -1,0 +1,114 @@
+//! Skills in a workspace: what the prompt lists is there, read only, and follows what changes while the sandbox runs.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::json;
+
+use crate::{
+    chat::{Chat, server},
+    support::{Place, Server},
+};
+
+/// Writes a skill with a program below the data directory.
+pub(crate) fn write_skill(place: &Place, below: &str, description: &str) {
+    let name = Path::new(below).file_name().unwrap().to_str().unwrap();
+    let text = format!("---\nname: {name}\ndescription: {description}\n---\n\nDo it.\n");
+    place.write(&format!("data/skills/{below}/SKILL.md"), &text);
+    let program = format!("data/skills/{below}/run.sh");
+    place.write(&program, "#!/bin/sh\necho it runs\n");
+    fs::set_permissions(place.path(&program), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+fn ask(server: &Server, chat: &str, email: &str, command: &str) -> String {
+    let url = server.url("/mcp");
+    let chat = Chat {
+        url: &url,
+        id: chat,
+    };
+    let arguments = json!({"command": command});
+    chat.call_as("bash_tool", &arguments, &[("x-user-email", email)])
+        .to_string()
+}
+
+#[test]
+fn fault_19_what_the_readme_lists_is_there_and_follows_changes_in_a_running_sandbox() {
+    let (place, server) = server();
+    let ask = |command: &str| ask(&server, "a", "ann@example.com", command);
+    assert_eq!(
+        ask("ls /mnt/skills/public /mnt/skills/user"),
+        "/mnt/skills/public:\nfile-handling\nskill-creator\n\n/mnt/skills/user:"
+    );
+    assert!(ask("cat /mnt/skills/public/skill-creator/SKILL.md").contains("name: skill-creator"));
+    assert_eq!(ask("sh /mnt/skills/public/skill-creator/scripts/check-skill.sh /mnt/skills/public/file-handling > /dev/null; echo $?").trim(), "0");
+    write_skill(&place, "public/pdf", "Reads PDF files.");
+    write_skill(&place, "user/ann@example.com/own", "Ann's.");
+    // At the next command, in the same sandbox.
+    assert_eq!(
+        ask("cat /mnt/skills/public/pdf/SKILL.md | tail -n 1"),
+        "Do it."
+    );
+    assert_eq!(ask("/mnt/skills/user/own/run.sh"), "it runs");
+    let readme = ask("cat ~/README.md");
+    assert!(
+        readme.contains("/mnt/skills/public/pdf/SKILL.md")
+            && readme.contains("/mnt/skills/user/own/SKILL.md")
+    );
+    let listed = ask("grep -h '^/mnt/skills' ~/README.md | xargs ls -d | wc -l");
+    assert_eq!(listed.trim(), "4");
+    assert!(ask("touch /mnt/skills/public/pdf/x; echo x >> /mnt/skills/public/pdf/run.sh; chmod 777 /mnt/skills/user/own").contains("Read-only file system"));
+    assert_eq!(
+        place.read("data/skills/public/pdf/run.sh"),
+        "#!/bin/sh\necho it runs\n"
+    );
+    fs::remove_dir_all(place.path("data/skills/public/pdf")).unwrap();
+    assert_eq!(ask("ls /mnt/skills/public"), "file-handling\nskill-creator");
+    assert!(!ask("cat ~/README.md").contains("/mnt/skills/public/pdf"));
+}
+
+#[test]
+fn two_users_with_a_skill_of_one_name_see_their_own_in_their_sandboxes() {
+    let (place, server) = server();
+    write_skill(&place, "user/ann@example.com/pdf", "Ann's.");
+    write_skill(&place, "user/bob@example.com/pdf", "Bob's.");
+    let look = "grep description /mnt/skills/user/pdf/SKILL.md";
+    assert_eq!(
+        ask(&server, "a", "ann@example.com", look),
+        "description: Ann's."
+    );
+    assert_eq!(
+        ask(&server, "b", "bob@example.com", look),
+        "description: Bob's."
+    );
+    // A request without a user takes nothing away from the chat's user.
+    let url = server.url("/mcp");
+    let nobody = Chat { url: &url, id: "a" };
+    assert_eq!(nobody.bash(look), "description: Ann's.");
+    assert!(!nobody.bash("cat ~/README.md").contains("Ann"));
+}
+
+#[test]
+fn fault_9_tools_work_while_the_provider_of_skills_is_down() {
+    let place = Place::new();
+    place.write("data/system_prompts.yaml", "global_prompt: Be kind.\n");
+    place.write(
+        "foreword.toml",
+        "[skills.provider]\nurl = \"http://127.0.0.1:1\"\n",
+    );
+    let server = place.serve(&["--sandbox", "namespace"]);
+    assert_eq!(ask(&server, "a", "ann@example.com", "echo fine"), "fine");
+    write_skill(&place, "public/pdf", "Reads PDF files.");
+    assert_eq!(
+        ask(&server, "a", "ann@example.com", "ls /mnt/skills/public/pdf"),
+        "SKILL.md\nrun.sh"
+    );
+}
+
+#[test]
+fn the_directory_of_a_users_skills_can_be_asked_for() {
+    let place = Place::new();
+    let path = place.run(&["skills", "path", "Ann@Example.com"]).ok();
+    assert_eq!(path, "./data/skills/user/ann@example.com\n");
+    let odd = place.run(&["skills", "path", "o'neil@example.com"]).ok();
+    assert!(odd.starts_with("./data/skills/user/x-"), "{odd}");
+    assert_eq!(place.run(&["skills", "path", "nobody"]).code, Some(2));
+}
