@@ -94,8 +94,8 @@ def nothing() -> None:
 
 @server.tool
 def large() -> str:
-    """Answers with a megabyte."""
-    return "0123456789abcdef" * 65536
+    """Answers with a quarter of a megabyte, twice."""
+    return "0123456789abcdef" * 16384
 
 
 @server.tool

@@ -4,10 +4,15 @@ usage: older.py --port PORT [--transport streamable-http|sse]
 """
 
 import argparse
+from functools import partial
 
 from mcp.server.fastmcp import Context, FastMCP
+from mcp.server.lowlevel import NotificationOptions
 
 server = FastMCP("older", instructions="Words of the older server.", host="127.0.0.1", log_level="WARNING")
+# FastMCP itself has no way to declare what its tools do below.
+inner = server._mcp_server
+inner.create_initialization_options = partial(inner.create_initialization_options, NotificationOptions(tools_changed=True))
 
 
 @server.tool()
