@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from pathlib import Path
 
 import peers
 from harness import (
@@ -62,15 +63,17 @@ class Asker:
 
 
 def run(setting: Setting, report: Report) -> None:
-    record = setting.directory("raw") / "record"
-    slow_record = record.with_name("slow")
+    directory = setting.directory("raw")
+    slow_record, hung_record = directory / "slow", directory / "hangs"
+    # One for each case: the pause before one is started again grows with each of its ends.
+    cases = ("idle", "called", "twice", "dies", "frozen", "orphan")
     with peers.fast(setting) as fast:
         connections = {
             "everything": peers.everything(setting),
-            "raw": peers.raw(record=record, timeout=3),
             "slow": peers.raw("slow-list", record=slow_record),
+            "hangs": peers.raw(record=hung_record, timeout=3),
             "fast": {"url": fast.url, "timeout": 3},
-        }
+        } | {name: peers.raw(record=directory / name, timeout=3) for name in cases}
         with Foreword(setting, connections) as foreword, Asker(foreword) as asker:
             with report.case("struck: the prompt is there before any server is"):
                 until(lambda: asker.count, "a first answer")
@@ -79,11 +82,16 @@ def run(setting: Setting, report: Report) -> None:
                 strike(peer_process(foreword, "slow-list"))
                 until(lambda: len(records(slow_record, "started")) > 1, "it is started again")
             foreword.ready(*connections, within=60)
-            over_stdio(report, foreword, "everything", "server-everything", "trigger-long-running-operation", {"duration": 20})
-            over_stdio(report, foreword, "raw", "plain", "wait", {"seconds": 20})
+            idle(report, foreword, "everything", "server-everything")
+            idle(report, foreword, "idle", str(directory / "idle"))
+            arguments = {"duration": 20}
+            called(report, foreword, "everything", "server-everything", "trigger-long-running-operation", arguments)
+            called(report, foreword, "called", str(directory / "called"), "wait", {"seconds": 20})
+            twice(report, foreword, str(directory / "twice"))
             dies_by_itself(report, foreword)
-            stopped_over_stdio(report, foreword, record)
-            supervisor_killed(report, foreword)
+            hangs(report, foreword, hung_record)
+            frozen(report, foreword, str(directory / "frozen"))
+            supervisor_killed(report, foreword, str(directory / "orphan"))
             over_http(report, foreword, fast)
             report.say(f"{asker.count} prompts meanwhile, the slowest in {asker.longest * 1000:.0f} ms")
         with report.case("struck: every prompt meanwhile was there, and in time"):
@@ -92,27 +100,33 @@ def run(setting: Setting, report: Report) -> None:
             expect(asker.longest < SLOWEST, f"one took {asker.longest:.2f} s")
 
 
-def over_stdio(report: Report, foreword: Foreword, name: str, word: str, slow_tool: str, arguments: dict) -> None:
+def idle(report: Report, foreword: Foreword, name: str, word: str) -> None:
     with report.case(f"struck: {name}: killed while idle, it comes back"):
         killed = peer_process(foreword, word)
         strike(killed)
         until(lambda: another(foreword, word, killed), "another process")
         foreword.ready(name)
+
+
+def called(report: Report, foreword: Foreword, name: str, word: str, slow_tool: str, arguments: dict) -> None:
     with report.case(f"struck: {name}: killed in a call, the call is an error that names it, and it comes back"):
         killed = peer_process(foreword, word)
         call = Background(foreword.call, f"{name}__{slow_tool}", arguments)
         time.sleep(0.3)
-        expect(call.thread.is_alive(), "the call was over at once")
+        expect(call.thread.is_alive(), f"the call was over at once: {call.result} {call.error}")
         strike(killed)
         failed(call.wait(5), name)
         until(lambda: another(foreword, word, killed), "another process")
         foreword.ready(name)
-    with report.case(f"struck: {name}: killed twice in a row, it comes back"):
+
+
+def twice(report: Report, foreword: Foreword, word: str) -> None:
+    with report.case("struck: twice: killed twice in a row, it comes back, and once"):
         for _ in range(2):
             killed = peer_process(foreword, word)
             strike(killed)
             until(lambda killed=killed: another(foreword, word, killed), "another process")
-        foreword.ready(name)
+        foreword.ready("twice")
         same(len(peer_processes(foreword, word)), 1, "processes of it")
 
 
@@ -121,50 +135,50 @@ def another(foreword: Foreword, word: str, old: int) -> list[int]:
 
 
 def dies_by_itself(report: Report, foreword: Foreword) -> None:
-    with report.case("struck: raw: one that ends in a call makes it an error that names it, and comes back"):
-        foreword.ready("raw")
-        failed(foreword.call("raw__die"), "raw")
-        until(lambda: words(foreword.call("raw__say", {"text": "back"})) == "back", "it answers again")
-        foreword.ready("raw")
+    with report.case("struck: dies: one that ends in a call makes it an error that names it, and comes back"):
+        failed(foreword.call("dies__die"), "dies")
+        until(lambda: words(foreword.call("dies__say", {"text": "back"})) == "back", "it answers again")
+        foreword.ready("dies")
 
 
-def stopped_over_stdio(report: Report, foreword: Foreword, record) -> None:
-    with report.case("struck: raw: stopped in a call, the call is an error in time, and the server is told"):
+def hangs(report: Report, foreword: Foreword, record: Path) -> None:
+    with report.case("struck: hangs: a call without an answer is an error in time, and the server is told"):
         started = time.monotonic()
-        failed(foreword.call("raw__hang"), "raw")
+        failed(foreword.call("hangs__hang"), "hangs")
         expect(2 < time.monotonic() - started < 8, f"after {time.monotonic() - started:.1f} s, not 3")
-        # The call that is over must not be left running there.
-        def told() -> bool:
-            got = [line["message"].get("method") for line in records(record, "received")]
-            return "notifications/cancelled" in got
+        # What nobody waits for any more must not be left running there.
+        until(lambda: "notifications/cancelled" in methods(record), "cancelled at the peer", 5)
+        same(words(foreword.call("hangs__say", {"text": "x"})), "x", "another call")
 
-        until(told, "cancelled at the peer", 5)
-    with report.case("struck: raw: a process that hangs makes calls errors in time, and answers again when it goes on"):
-        hanging = peer_process(foreword, "plain")
-        strike(hanging, signal.SIGSTOP)
+
+def methods(record: Path) -> list[str]:
+    return [line["message"].get("method", "") for line in records(record, "received")]
+
+
+def frozen(report: Report, foreword: Foreword, word: str) -> None:
+    with report.case("struck: frozen: a process that is stopped makes calls errors in time, and answers when it goes on"):
+        process = peer_process(foreword, word)
+        strike(process, signal.SIGSTOP)
         try:
-            failed(foreword.call("raw__say", {"text": "x"}, timeout=15), "raw")
+            failed(foreword.call("frozen__say", {"text": "x"}, timeout=15), "frozen")
         finally:
-            if alive(hanging):
-                strike(hanging, signal.SIGCONT)
-        until(lambda: words(foreword.call("raw__say", {"text": "back"})) == "back", "it answers again", 40)
-        foreword.ready("raw")
+            if alive(process):
+                strike(process, signal.SIGCONT)
+        until(lambda: words(foreword.call("frozen__say", {"text": "back"})) == "back", "it answers again", 40)
+        foreword.ready("frozen")
 
 
-def supervisor_killed(report: Report, foreword: Foreword) -> None:
-    with report.case("struck: raw: its supervisor killed, nothing of the old one is left, and another comes"):
-        old = peer_process(foreword, "plain")
-        supervisors = [
-            pid
-            for pid in descendants(foreword.process.pid)
-            if "child-init" in command_line(pid) and "plain" in command_line(pid)
-        ]
+def supervisor_killed(report: Report, foreword: Foreword, word: str) -> None:
+    with report.case("struck: orphan: its supervisor killed, nothing of the old one is left, and another comes"):
+        old = peer_process(foreword, word)
+        lines = {pid: command_line(pid) for pid in descendants(foreword.process.pid)}
+        supervisors = [pid for pid, line in lines.items() if "child-init" in line and word in line]
         expect(supervisors, "it has no supervisor")
         for pid in supervisors:
             strike(pid)
         until(lambda: not alive(old), "the old one is gone", 5)
-        until(lambda: another(foreword, "plain", old), "another process")
-        foreword.ready("raw")
+        until(lambda: another(foreword, word, old), "another process")
+        foreword.ready("orphan")
 
 
 def over_http(report: Report, foreword: Foreword, fast: peers.HttpPeer) -> None:
