@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness import Report, Setting
-from stories import away, changing, hostile, isolated, passed_on, stable, struck
+from stories import away, changing, hostile, isolated, passed_on, rude, stable, struck
 
 AT_A_TIME = 4
 # The longest first.
@@ -25,6 +25,9 @@ STORIES = {
     "struck": struck.run,
     "passed_on": passed_on.run,
     "hostile": hostile.run,
+    "noise": hostile.noise,
+    "never_ready": hostile.never_ready,
+    "rude": rude.run,
     "isolated": isolated.run,
     "changing": changing.run,
     "stable": stable.run,

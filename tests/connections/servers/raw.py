@@ -50,6 +50,7 @@ class Server:
         self.instructions: str | None = None
         self.tools: list[dict] = []
         self.capabilities: dict = {"tools": {"listChanged": True}}
+        self.deafened = self.stormy = False
 
     def note(self, event: str, **values: object) -> None:
         if self.options.record:
@@ -72,6 +73,8 @@ class Server:
             elif id is not None:
                 # Each on its own, so that a long call leaves the others alone.
                 threading.Thread(target=self.answer, args=(message,), daemon=True).start()
+            while self.deafened:
+                time.sleep(1)
         self.note("ended")
 
     def answer(self, message: dict) -> None:
@@ -97,6 +100,8 @@ class Server:
 
     def list_tools(self, _: dict) -> dict | None:
         tools = list(self.tools)
+        if self.stormy:
+            tools.append(tool(f"weather-{time.monotonic_ns()}", "Another each time."))
         if self.options.control and self.options.control.exists():
             names = self.options.control.read_text(encoding="utf-8").split()
             tools += [tool(name, f"Came later: {name}.") for name in names]
@@ -229,7 +234,7 @@ def daemonise(_server: Server, _message: dict, arguments: dict) -> dict:
 
 
 def ask_the_client(_server: Server, _message: dict, _arguments: dict) -> dict:
-    """Asks for all that a client may offer to a server, and tells what was answered."""
+    """Asks for all that a client may offer to a server, and tells the results or the codes of the errors."""
     question = {"role": "user", "content": {"type": "text", "text": "Who are you?"}}
     schema = {"type": "object", "properties": {"secret": {"type": "string"}}}
     requests = {
@@ -246,7 +251,7 @@ def ask_the_client(_server: Server, _message: dict, _arguments: dict) -> dict:
         with answered:
             answered.wait_for(lambda id=id: id in answers, 5)
         answer = answers.get(id)
-        told[method] = "nothing" if answer is None else "result" if "result" in answer else answer["error"]["code"]
+        told[method] = "nothing" if answer is None else answer.get("result", answer.get("error", {}).get("code"))
     return text(json.dumps(told))
 
 
@@ -263,6 +268,38 @@ def send_long_line(id: object, key: str) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.write(b'"}}\n')
         sys.stdout.buffer.flush()
+
+
+def close_output(server: Server, _message: dict, _arguments: dict) -> None:
+    """Goes on without a standard output that anybody could read."""
+    server.note("closing", pid=os.getpid())
+    os.close(1)
+
+
+def many_steps(_server: Server, message: dict, arguments: dict) -> dict:
+    """More progress, and faster, than anybody reads."""
+    token = message["params"].get("_meta", {}).get("progressToken")
+    for step in range(arguments["count"]):
+        send_progress(token, step + 1, arguments["count"])
+    return text("all told")
+
+
+def large(_server: Server, _message: dict, arguments: dict) -> dict:
+    return text("x" * arguments["bytes"])
+
+
+def deafen(server: Server, _message: dict, _arguments: dict) -> dict:
+    """Reads nothing any more, after this answer."""
+    server.deafened = True
+    return text("goodbye")
+
+
+def storm(server: Server, _message: dict, arguments: dict) -> dict:
+    """Says over and over that the list has changed, and each list is another."""
+    server.stormy = True
+    for _ in range(arguments["count"]):
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    return text("it was windy")
 
 
 def chatter(_server: Server, _message: dict, _arguments: dict) -> dict:
@@ -290,6 +327,11 @@ CALLS = {
     "ask": ask_the_client,
     "flood": flood_a_line,
     "chatter": chatter,
+    "close_output": close_output,
+    "many_steps": many_steps,
+    "large": large,
+    "deafen": deafen,
+    "storm": storm,
 }
 
 
@@ -309,6 +351,20 @@ def plain(server: Server) -> None:
     server.run()
 
 
+def stubborn(server: Server) -> None:
+    """Ends neither when it is asked to nor when its input ends, and starts another of its kind that does not either."""
+    for polite in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(polite, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            time.sleep(1)
+    server.tools = [tool("say", "Says it again.", TEXT), tool("daemonise", "Leaves a process behind.")]
+    server.run()
+    while True:
+        time.sleep(1)
+
+
 def broken_schemas(server: Server) -> None:
     free = {"type": "object", "properties": {"free": True, "no": False}}
     server.tools = [
@@ -324,6 +380,15 @@ def broken_schemas(server: Server) -> None:
         {"name": "required-text", "description": "d", "inputSchema": {"type": "object", "required": "all"}},
         {"name": "deep", "description": "d", "inputSchema": nested(20)},
         {"name": "circle", "description": "d", "inputSchema": circle()},
+        tool("output-of-text", "d", outputSchema={"type": "string"}),
+        tool("output-text", "d", outputSchema="text"),
+        tool("icons-text", "d", icons="text"),
+        tool("icons-empty", "d", icons=[{}]),
+        tool("hint-text", "d", annotations={"readOnlyHint": "yes"}),
+        tool("annotations-list", "d", annotations=[]),
+        tool("title-number", "d", title=7),
+        tool("meta-list", "d", _meta=[1]),
+        tool("execution-odd", "d", execution={"taskSupport": "perhaps"}),
         {"name": 7, "description": "A number for a name.", "inputSchema": NOTHING},
         {"description": "No name at all.", "inputSchema": NOTHING},
         {"name": "", "description": "An empty name.", "inputSchema": NOTHING},
@@ -520,8 +585,8 @@ def unlike(server: Server) -> None:
 MODES = {
     function.__name__.replace("_", "-"): function
     for function in (
-        plain, broken_schemas, too_deep, undescribed, escapes, unwanted, long_words, same_cursor, fresh_cursors, thousand,
-        long_line, garbage, only_garbage, loud, exits, deaf, mute, slow_list, snake_case, types, many_names, unlike,
+        plain, stubborn, broken_schemas, too_deep, undescribed, escapes, unwanted, long_words, same_cursor, fresh_cursors,
+        thousand, long_line, garbage, only_garbage, loud, exits, deaf, mute, slow_list, snake_case, types, many_names, unlike,
     )
 }  # fmt: skip
 

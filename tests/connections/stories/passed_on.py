@@ -124,6 +124,17 @@ def fast_calls() -> list[Call]:
     ]
 
 
+def notifying_calls() -> list[Call]:
+    return [
+        Call("route", {"region": "eu-1"}),
+        Call("route", {"region": " Köln\n", "times": 2}),
+        Call("route", {"region": 7}),
+        Call("tell"),
+        Call("grow", {"name": "grown"}),
+        Call("grown"),
+    ]
+
+
 def raw_calls() -> list[Call]:
     return [
         Call("say", {"text": "again"}),
@@ -137,12 +148,13 @@ def raw_calls() -> list[Call]:
 def run(setting: Setting, report: Report) -> None:
     root = setting.directory("root").resolve()
     record = setting.directory("raw") / "record"
-    with peers.fast(setting, setting.directory("fast") / "record") as fast:
+    with peers.fast(setting, setting.directory("fast") / "record") as fast, peers.notifying(setting) as notifying:
         connections = {
             "everything": peers.everything(setting),
             "files": peers.filesystem(setting, root),
             # Its list changes by one tool, of which it cannot tell.
             "fast": {"url": fast.url, "refresh": 1},
+            "notifying": {"url": notifying.url},
             "raw": peers.raw(record=record),
         }
         with Foreword(setting, connections) as foreword:
@@ -155,6 +167,8 @@ def run(setting: Setting, report: Report) -> None:
             asyncio.run(compare(report, foreword, "everything", stdio(connections["everything"]), everything_calls()))
             asyncio.run(compare(report, foreword, "files", stdio(connections["files"]), filesystem_calls(root)))
             asyncio.run(compare(report, foreword, "fast", lambda: streamable_http_client(fast.url), fast_calls()))
+            over_http = lambda: streamable_http_client(notifying.url)  # noqa: E731
+            asyncio.run(compare(report, foreword, "notifying", over_http, notifying_calls()))
             asyncio.run(compare(report, foreword, "raw", stdio(connections["raw"]), raw_calls()))
             asyncio.run(cancellation(report, foreword, "fast", Path(fast.command[-1])))
             asyncio.run(cancellation(report, foreword, "raw", record))
