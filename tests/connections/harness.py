@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -117,6 +118,10 @@ class Answer(NamedTuple):
         return json.loads(self.text)
 
 
+def lowered(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
 class Foreword:
     """A server with a data directory of its own; the process may end and be started again."""
 
@@ -198,9 +203,9 @@ class Foreword:
         request = urllib.request.Request(self.url + path, data=data, headers=sent)
         try:
             with urllib.request.urlopen(request, timeout=timeout) as response:
-                return Answer(response.status, dict(response.headers), response.read().decode())
+                return Answer(response.status, lowered(response.headers), response.read().decode())
         except urllib.error.HTTPError as error:
-            return Answer(error.code, dict(error.headers), error.read().decode(errors="replace"))
+            return Answer(error.code, lowered(error.headers), error.read().decode(errors="replace"))
 
     def ok(self, path: str, headers: dict[str, str] | None = None, body: object = None) -> Answer:
         answer = self.get(path, headers, body)

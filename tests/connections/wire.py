@@ -52,7 +52,9 @@ class Caller:
     def post(self, method: str, parameters: dict | None = None, timeout: float = 40):
         """An open response."""
         parameters = in_era(self.era, method, parameters or {})
-        message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": parameters}
+        message = {"jsonrpc": "2.0", "method": method, "params": parameters}
+        if not method.startswith("notifications/"):
+            message["id"] = next(self.ids)
         headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"} | self.headers
         if method != "initialize":
             headers["MCP-Protocol-Version"] = PROTOCOL[self.era]

@@ -369,6 +369,8 @@ def broken_schemas(server: Server) -> None:
     free = {"type": "object", "properties": {"free": True, "no": False}}
     server.tools = [
         tool("good", "Works.", TEXT),
+        tool("twice", "The first of two."),
+        tool("twice", "The second of two."),
         {"name": "no-schema", "description": "Has no schema."},
         {"name": "schema-text", "description": "d", "inputSchema": "a string"},
         {"name": "schema-null", "description": "d", "inputSchema": None},
@@ -396,8 +398,6 @@ def broken_schemas(server: Server) -> None:
         {"name": "description-number", "description": 7, "inputSchema": NOTHING},
         "not an object",
         None,
-        tool("twice", "The first of two."),
-        tool("twice", "The second of two."),
         tool("also-good", "Works too.", TEXT),
     ]
     server.run()
@@ -559,6 +559,12 @@ def snake_case(server: Server) -> None:
     server.run()
 
 
+def braces(server: Server) -> None:
+    server.instructions = "You are in {chat_id} of nobody."
+    server.tools = [tool("odd", "Takes an {user_email} or \\{date}.", TEXT)]
+    server.run()
+
+
 def types(server: Server) -> None:
     properties = {
         "nullable": {"anyOf": [{"type": "string"}, {"type": "null"}]},
@@ -586,7 +592,8 @@ MODES = {
     function.__name__.replace("_", "-"): function
     for function in (
         plain, stubborn, broken_schemas, too_deep, undescribed, escapes, unwanted, long_words, same_cursor, fresh_cursors,
-        thousand, long_line, garbage, only_garbage, loud, exits, deaf, mute, slow_list, snake_case, types, many_names, unlike,
+        thousand, long_line, garbage, only_garbage, loud, exits, deaf, mute, slow_list, snake_case, types, braces,
+        many_names, unlike,
     )
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import peers
-from harness import Background, Foreword, Report, Setting, expect, same, until, words
+from harness import Background, Foreword, Report, Setting, command_line, descendants, expect, same, strike, until, words
 from wire import Stdio
 
 WITHIN = 2.0
@@ -31,6 +31,7 @@ def over_stdio(setting: Setting, report: Report, control: Path) -> None:
                 acknowledged = until(lambda: heard[0], "an acknowledgement")
                 same(acknowledged["params"]["notifications"], {"toolsListChanged": True})
             # Whatever was remembered must not be what is answered afterwards.
+            revision = foreword.get("/system-prompt", {"X-Chat-Id": "c"}).headers["etag"]
             seen_before = [foreword.prompt(), foreword.caller().instructions(), modern.instructions()]
             expect(not any("raw__late" in text for text in seen_before), "it is there already")
             control.write_text("late")
@@ -58,6 +59,8 @@ def over_stdio(setting: Setting, report: Report, control: Path) -> None:
                 same(foreword.caller().instructions(), prompt, "initialize")
                 same(modern.instructions(), prompt, "server/discover")
                 same(words(foreword.call("read_me")), prompt, "read_me")
+            with report.case("changing: who has the text from before gets the new one"):
+                same(foreword.get("/system-prompt", {"X-Chat-Id": "c", "If-None-Match": revision}).status, 200)
             with report.case("changing: the new tool can be called, here and over stdio"):
                 expect("late was called" in words(foreword.call("raw__late")), "not over HTTP")
                 expect("late was called" in words(client.call("raw__late")), "not over stdio")
@@ -119,6 +122,18 @@ def unchanged(setting: Setting, report: Report) -> None:
             again = foreword.servers()["raw"]["last_refresh"]
             until(lambda: foreword.servers()["raw"]["last_refresh"] != again, "it was asked again")
             same(count_told(client), told, "notifications")
+        with report.case("changing: a server that comes back with the same tools notifies nobody"):
+            for process in (foreword.process.pid, client.process.pid):
+                for peer in [pid for pid in descendants(process) if is_peer(pid)]:
+                    strike(peer)
+            until(lambda: words(client.call("raw__say", {"text": "back"})) == "back", "it answers again")
+            expect("raw__say" in foreword.prompt(), "its tools went")
+            same(count_told(client), told, "notifications")
+
+
+def is_peer(pid: int) -> bool:
+    line = command_line(pid)
+    return "plain" in line and "child-init" not in line
 
 
 def count_told(client: Stdio) -> int:

@@ -207,6 +207,10 @@ def pages(setting: Setting, report: Report) -> None:
             expect(len(prompt.encode()) <= PROMPT_LIMIT + 1024, f"{len(prompt.encode())} bytes")
             count = foreword.status()["tools_count"]
             expect(str(count) in prompt, f"{count} is not in {prompt[:300]} … {prompt[-300:]}")
+        with report.case("hostile: with a thousand tools the shorter forms are as short as ever"):
+            for form, limit in (("brief", 2000), ("hint", 512)):
+                text = foreword.ok(f"/system-prompt?form={form}", {"X-Chat-Id": "c"}).text
+                expect(len(text.encode("utf-16-le")) // 2 <= limit, f"{form}: {len(text)}")
         for name in ("same", "fresh"):
             with report.case(f"hostile: pages without an end ({name} cursors) come to an end, and the status says why"):
                 entry = until(lambda name=name: told(foreword, name), "a word about it", 60)

@@ -31,6 +31,7 @@ PYTHONS_OWN = {"LC_CTYPE"}
 def run(setting: Setting, report: Report) -> None:
     environment(setting, report)
     edits(setting, report)
+    in_the_configuration(setting, report)
     who_may_call(setting, report)
     headers(setting, report)
     nothing_left(setting, report)
@@ -127,11 +128,41 @@ def edits(setting: Setting, report: Report) -> None:
             failed(call.wait(10), "one")
             until(lambda: not alive(process), "not running", 10)
             same(foreword.tools_prompt(), "")
+        with report.case("isolated: edits: one is taken away while it is started, and nothing of it is left"):
+            foreword.configure({"mute": peers.raw("mute", record=directory / "mute")})
+            process = until(lambda: peer_processes_of(foreword, directory / "mute"), "it is started")[0]
+            foreword.configure({})
+            until(lambda: not alive(process), "not running", 10)
+            same(foreword.servers(), {})
         with report.case("isolated: edits: the file is taken away, and with it every connection"):
             foreword.configure({"one": one})
             foreword.ready("one", within=5)
             file.unlink()
             until(lambda: not foreword.servers(), "none is left", 5)
+
+
+def in_the_configuration(setting: Setting, report: Report) -> None:
+    foreword = Foreword(setting, {"one": peers.raw("types"), "two": peers.raw()})
+    raw = peers.raw()
+    lines = ["[connections.one]", f"command = {json.dumps(raw['command'])}", f"args = {json.dumps(raw['args'])}"]
+    (foreword.data / "foreword.toml").write_text("\n".join(lines))
+    with foreword:
+        foreword.ready("one", "two")
+        with report.case("isolated: a connection of the configuration counts, and one of the file by its name is told"):
+            same(words(foreword.call("one__say", {"text": "x"})), "x")
+            expect("one__typed" not in foreword.tools(), "the file's is there")
+            expect("`one`" in " ".join(foreword.status()["errors"]), foreword.status()["errors"])
+    with Foreword(setting, {"plain": raw | {"timeout": 10}}, environment={"FOREWORD_HTTP__TIMEOUT_SECONDS": "1"}) as foreword:
+        foreword.ready("plain")
+        with report.case("isolated: the time limit of a call is its connection's, not that of other requests"):
+            same(words(foreword.call("plain__wait", {"seconds": 2})), "waited to the end")
+    with Foreword(setting, {"plain": raw}, environment={"FOREWORD_API_KEY": "k"}) as foreword:
+        with report.case("isolated: with a key set, who has none sees and calls nothing"):
+            for body in (None, {"tools": []}):
+                same(foreword.get("/api/prompts/mcp-tools", body=body).status, 401)
+            same(foreword.caller().post("tools/call", {"name": "plain__say", "arguments": {"text": "x"}}).status, 401)
+            same(foreword.caller().post("tools/list").status, 401)
+            expect("plain" not in foreword.get("/readyz").text, "`/readyz` names it to everybody")
 
 
 def peer_processes_of(foreword: Foreword, record: Path) -> list[int]:
@@ -205,6 +236,12 @@ def headers(setting: Setting, report: Report) -> None:
                 got = requests(record, "tools/call")[-1]
                 expect("user_email" not in got.get("x-mail", ""), got.get("x-mail"))
                 same(urllib.parse.unquote(got["x-chat"]), "in chat-2")
+            with report.case("isolated: headers: what a session brings cannot end or add to a header"):
+                chat = "a,b;c=\"d\"%41<e>(f)'g"
+                foreword.call("fast__add", {"a": 1}, headers={"X-Chat-Id": chat})
+                got = requests(record, "tools/call")[-1]["x-chat"]
+                same(urllib.parse.unquote(got), f"in {chat.lower()}")
+                expect(not set(got) & set(",;\"<>()"), got)
             with report.case("isolated: headers: no call has those of another"):
                 def call(number: int) -> None:
                     who = {"X-User-Email": f"u{number}@example.com", "X-Chat-Id": f"together-{number}"}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 import peers
-from harness import Foreword, Report, Setting, expect, records, same, until, words
+from harness import Background, Foreword, Report, Setting, expect, records, same, until, words
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -172,7 +172,7 @@ def run(setting: Setting, report: Report) -> None:
             asyncio.run(compare(report, foreword, "raw", stdio(connections["raw"]), raw_calls()))
             asyncio.run(cancellation(report, foreword, "fast", Path(fast.command[-1])))
             asyncio.run(cancellation(report, foreword, "raw", record))
-            on_the_wire(report, foreword)
+            on_the_wire(report, foreword, record)
 
 
 def stdio(connection: dict) -> Callable[[], StdioServerParameters]:
@@ -328,7 +328,7 @@ async def cancelled(client: Client, tool: str, record: Path) -> None:
     await asyncio.to_thread(until, lambda: len(records(record, "cancelled")) > before["cancelled"], "the peer is told", 5)
 
 
-def on_the_wire(report: Report, foreword: Foreword) -> None:
+def on_the_wire(report: Report, foreword: Foreword, record: Path) -> None:
     for era in ("legacy", "modern"):
         with report.case(f"passed on: {era}: what a result holds comes byte for byte"):
             result = foreword.caller(era).call("raw__everything")
@@ -345,6 +345,33 @@ def on_the_wire(report: Report, foreword: Foreword) -> None:
             same(words(caller.call("raw__wait", {"seconds": 0.5}, meta={"progressToken": "mine"})), "waited to the end")
             steps = [message["params"] for message in caller.heard if message["method"] == "notifications/progress"]
             same([(step["progressToken"], step["progress"]) for step in steps], [("mine", n) for n in range(1, 6)])
+    with report.case("passed on: `notifications/cancelled` ends the call of its chat, not another with the same number"):
+        callers = {chat: foreword.caller(chat=chat) for chat in ("mine", "theirs")}
+        waiting, told = len(records(record, "waiting")), len(records(record, "cancelled"))
+        calls = {chat: Background(caller.call, "raw__wait", {"seconds": 3}) for chat, caller in callers.items()}
+        until(lambda: len(records(record, "waiting")) == waiting + 2, "both wait at the peer")
+        foreword.caller(chat="mine").post("notifications/cancelled", {"requestId": 1}).close()
+        until(lambda: len(records(record, "cancelled")) > told, "one is cancelled there", 2)
+        same(words(calls["theirs"].wait()), "waited to the end")
+        same(len(records(record, "cancelled")), told + 1, "cancelled at the peer")
+    for era in ("legacy", "modern"):
+        with report.case(f"passed on: {era}: a caller that hangs up cancels its call at the peer"):
+            told = len(records(record, "cancelled"))
+            call = Background(foreword.caller(era).call, "raw__wait", {"seconds": 30}, 1)
+            until(lambda call=call: not call.thread.is_alive(), "it hung up")
+            until(lambda told=told: len(records(record, "cancelled")) > told, "cancelled there", 3)
+    with report.case("passed on: over HTTP the older revisions are not promised news, the newest is"):
+        promised = [
+            foreword.caller(era).request(method)["capabilities"]["tools"].get("listChanged", False)
+            for era, method in (("legacy", "initialize"), ("modern", "server/discover"))
+        ]
+        same(promised, [False, True])
+    with report.case("passed on: progress comes over `foreword stdio` too, with a number for a token"):
+        with foreword.stdio() as client:
+            until(lambda: "raw__wait" in [tool["name"] for tool in client.listed("tools/list", "tools")], "its tools")
+            same(words(client.call("raw__wait", {"seconds": 0.3}, meta={"progressToken": 5})), "waited to the end")
+            steps = [message["params"] for message in client.heard if message.get("method") == "notifications/progress"]
+            same([(step["progressToken"], step["progress"]) for step in steps], [(5, 1), (5, 2), (5, 3)])
     with report.case("passed on: an unknown tool of a known server is refused as any unknown tool is"):
         same(refused(foreword.caller(), "raw__nothing")["code"], refused(foreword.caller(), "nothing")["code"])
 

@@ -63,6 +63,25 @@ def settings(setting: Setting, report: Report) -> None:
         with report.case("stable: fault 38: and handed on as `inputSchema`"):
             tool = foreword.tools()["snake__search"]
             same(list(tool["inputSchema"]["properties"]), ["needle"])
+    with Foreword(setting, connections, environment={"FOREWORD_TOOLS_PROMPT__INCLUDE_UNEXPOSED": "true"}) as foreword:
+        foreword.ready("hidden")
+        with report.case("stable: with `include_unexposed` it is in the prompt, under its own name, and not in the list"):
+            expect("`typed`" in foreword.tools_prompt(), foreword.tools_prompt())
+            same([name for name in foreword.tools() if "typed" in name], [])
+    with Foreword(setting, {"braces": peers.raw("braces")}) as foreword:
+        foreword.ready("braces")
+        with report.case("stable: braces in a server's words stay as they are"):
+            for wanted in ("in {chat_id} of", "an {user_email} or \\{date}"):
+                expect(wanted in foreword.prompt("chat-7"), foreword.prompt("chat-7"))
+            unresolved = foreword.ok("/system-prompt?format=json", {"X-Chat-Id": "c"}).json()["unresolved"]
+            expect("date" not in unresolved, unresolved)
+        with report.case("stable: a profile with `tools_prompt: false` has none, the others have it"):
+            library = foreword.data / "system_prompts.yaml"
+            text = library.read_text()
+            library.write_text(text.replace("    name: Other\n", "    name: Other\n    tools_prompt: false\n"))
+            other = {"X-Chat-Id": "c", "X-Profile-Id": "other"}
+            until(lambda: "braces__" not in foreword.ok("/system-prompt", other).text, "without")
+            expect("braces__" in foreword.prompt(), foreword.prompt())
     with Foreword(setting, connections, environment={"FOREWORD_TOOLS_PROMPT__ENABLED": "false"}) as foreword:
         foreword.ready("snake")
         with report.case("stable: switched off, the prompt has no tools, and they can be called all the same"):
