@@ -159,7 +159,22 @@ def say(_server: Server, _message: dict, arguments: dict) -> dict:
 
 
 def environment(_server: Server, _message: dict, _arguments: dict) -> dict:
-    return text(json.dumps({"environment": dict(os.environ), "directory": os.getcwd(), "arguments": sys.argv[1:]}))
+    told = {
+        "environment": dict(os.environ),
+        "directory": os.getcwd(),
+        "arguments": sys.argv[1:],
+        "descriptors": [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if opened(name)],
+        "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    }
+    return text(json.dumps(told))
+
+
+def opened(name: str) -> bool:
+    """Whether a descriptor is there still; the one that lists them is not."""
+    try:
+        return int(name) > 2 and bool(os.fstat(int(name)))
+    except OSError:
+        return False
 
 
 def wait(server: Server, message: dict, arguments: dict) -> dict | None:
@@ -270,6 +285,36 @@ def send_long_line(id: object, key: str) -> None:
         sys.stdout.buffer.flush()
 
 
+def odd_result(_server: Server, message: dict, arguments: dict) -> dict | None:
+    """A result, or a line, that is not as it should be."""
+    kind = arguments["kind"]
+    if kind in LINES:
+        with output:
+            start = '{"jsonrpc":"2.0","id":%s,"result":' % json.dumps(message["id"])
+            sys.stdout.buffer.write(start.encode() + LINES[kind] + b"}\n")
+            sys.stdout.buffer.flush()
+        return None
+    return RESULTS[kind]
+
+
+RESULTS = {
+    "unknown block": {"content": [{"type": "video", "data": "AA==", "mimeType": "video/x"}, {"type": "text", "text": "t"}]},
+    "block without a type": {"content": [{"text": "t"}]},
+    "content of text": {"content": "just text"},
+    "no content": {"structuredContent": {"a": 1}},
+    "nothing": {},
+    "a list as structure": {"content": [{"type": "text", "text": "t"}], "structuredContent": [1, 2]},
+    "error of text": {"content": [{"type": "text", "text": "t"}], "isError": "yes"},
+}
+LINES = {
+    "half a character": b'{"content":[{"type":"text","text":"\\ud83d"}]}',
+    "no UTF-8": b'{"content":[{"type":"text","text":"\xff\xfe"}]}',
+    "not a number": b'{"content":[{"type":"text","text":"t"}],"structuredContent":{"n":NaN}}',
+    "a huge number": b'{"content":[{"type":"text","text":"t"}],"structuredContent":{"n":1e999}}',
+    "half a line": b'{"content":[{"type":"text"',
+}
+
+
 def close_output(server: Server, _message: dict, _arguments: dict) -> None:
     """Goes on without a standard output that anybody could read."""
     server.note("closing", pid=os.getpid())
@@ -332,6 +377,7 @@ CALLS = {
     "large": large,
     "deafen": deafen,
     "storm": storm,
+    "odd": odd_result,
 }
 
 
@@ -582,6 +628,11 @@ def many_names(server: Server) -> None:
     server.run()
 
 
+def underscores(server: Server) -> None:
+    server.tools = [tool("x", "Plain."), tool("_x", "With an underscore.")]
+    server.run()
+
+
 def unlike(server: Server) -> None:
     """Speaks of a revision that nobody knows."""
     server.initialize = lambda _: {"protocolVersion": "1999-01-01", "capabilities": {"tools": {}}, "serverInfo": {"name": "o"}}
@@ -593,7 +644,7 @@ MODES = {
     for function in (
         plain, stubborn, broken_schemas, too_deep, undescribed, escapes, unwanted, long_words, same_cursor, fresh_cursors,
         thousand, long_line, garbage, only_garbage, loud, exits, deaf, mute, slow_list, snake_case, types, braces,
-        many_names, unlike,
+        many_names, underscores, unlike,
     )
 }  # fmt: skip
 

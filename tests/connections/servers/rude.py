@@ -6,6 +6,7 @@ The methods under "Manners" below are the paths. What came is kept in `requests`
 import json
 import threading
 import time
+import zlib
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -140,6 +141,14 @@ class Manners(BaseHTTPRequestHandler):
     def endless_event(self) -> None:
         if not self.greet():
             self.flood("text/event-stream", b'data: {"jsonrpc":"2.0","id":1,"result":{"content":[],"more":"')
+
+    def bomb(self) -> None:
+        if self.greet():
+            return
+        packer = zlib.compressobj(9, wbits=31)
+        start = b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"more":"'
+        body = packer.compress(start) + b"".join(packer.compress(PIECE) for _ in range(PIECES)) + packer.flush()
+        self.say(200, body, "application/json", **{"Content-Encoding": "gzip"})
 
     def wrong_id(self) -> None:
         if not self.greet():

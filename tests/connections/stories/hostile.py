@@ -33,6 +33,8 @@ def odd_lists(setting: Setting, report: Report) -> None:
         "names": peers.raw("many-names"),
         "types": peers.raw("types"),
         "plain": peers.raw(),
+        "s": peers.raw("underscores"),
+        "s_": peers.raw("underscores"),
     }
     with Foreword(setting, connections) as foreword:
         with report.case("hostile: broken schemas: the tools beside them work"):
@@ -75,6 +77,12 @@ def odd_lists(setting: Setting, report: Report) -> None:
             same(len(long), 2, f"long names in {names}")
             called = sorted(words(foreword.call(name)).split()[0] for name in long)
             same(called, ["n" * 100, "n" * 100 + "2"], "what was called")
+        with report.case("hostile: a name that two servers come to is told, and stays the one's"):
+            foreword.ready("s", "s_")
+            # `s` with `_x` is `s_` with `x`; `s_` with `_x` is a name of its own.
+            same([name for name in foreword.tools() if name.startswith("s__")], ["s____x", "s___x", "s__x"])
+            problems = {name: " ".join(foreword.servers()[name]["problems"]) for name in ("s", "s_")}
+            expect("s___x" in problems["s"] + problems["s_"], problems)
         with report.case("hostile: types print as a reader would write them"):
             foreword.ready("types")
             prompt = foreword.tools_prompt()

@@ -1,6 +1,7 @@
 """What a peer gets to know, what is left of it afterwards, and what an edit of the file does while all runs."""
 
 import json
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from harness import (
     expect,
     failed,
     peer_process,
+    peer_processes,
     records,
     same,
     until,
@@ -52,6 +54,8 @@ def environment(setting: Setting, report: Report) -> None:
             found = told["environment"].keys() - PYTHONS_OWN
             expect(found <= ALWAYS, f"also {sorted(found - ALWAYS)}")
             expect("PATH" in found, sorted(found))
+        with report.case("isolated: a peer has no other open file, and takes every signal"):
+            same((told["descriptors"], told["blocked"]), ([], []))
         with report.case("isolated: what is configured is there, filled once"):
             told = json.loads(words(foreword.call("plain__environment")))
             same(told["environment"]["GIVEN"], "as it is")
@@ -134,6 +138,14 @@ def edits(setting: Setting, report: Report) -> None:
             foreword.configure({})
             until(lambda: not alive(process), "not running", 10)
             same(foreword.servers(), {})
+        with report.case("isolated: edits: of many in a row the last one counts, and nothing of the others is left"):
+            for number in range(30):
+                foreword.configure({f"n{number % 3}": peers.raw("types" if number % 2 else "plain")})
+                time.sleep(0.1)
+            foreword.configure({"last": peers.raw()})
+            foreword.ready("last", within=5)
+            same(list(foreword.servers()), ["last"])
+            until(lambda: len(peer_processes(foreword, "raw.py")) == 1, "one process", 10)
         with report.case("isolated: edits: the file is taken away, and with it every connection"):
             foreword.configure({"one": one})
             foreword.ready("one", within=5)

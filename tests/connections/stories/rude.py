@@ -22,6 +22,7 @@ from harness import (
     until,
     words,
 )
+from servers.raw import LINES, RESULTS
 from servers.rude import Rude
 from stories.hostile import MEGABYTE, memory_peak, processor_time
 
@@ -32,6 +33,7 @@ def run(setting: Setting, report: Report) -> None:
     over_http(setting, report)
     secrets(setting, report)
     over_pipes(setting, report)
+    odd_answers(setting, report)
     many_calls(setting, report)
     stubborn(setting, report)
 
@@ -43,7 +45,7 @@ def over_http(setting: Setting, report: Report) -> None:
         headers = {"Authorization": "Bearer ${TOKEN}", "X-Api-Key": "${TOKEN}"}
         connections = {
             name: {"url": f"{rude.url}/{name}", "timeout": 4, "headers": headers}
-            for name in (*never, *endless, "silent", "wrong-id")
+            for name in (*never, *endless, "bomb", "silent", "wrong-id")
         }
         with Foreword(setting, connections, environment={"TOKEN": TOKEN}) as foreword:
             for name in never:
@@ -61,6 +63,11 @@ def over_http(setting: Setting, report: Report) -> None:
                 for name in endless:
                     foreword.ready(name)
                     failed(foreword.call(f"{name}__thing"), name)
+                peak = memory_peak(foreword)
+                expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
+            with report.case("rude: over HTTP: a compressed answer that grows without an end is bounded too"):
+                foreword.ready("bomb")
+                failed(foreword.call("bomb__thing"), "bomb")
                 peak = memory_peak(foreword)
                 expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
             with report.case("rude: over HTTP: an answer to another question is none"):
@@ -136,6 +143,25 @@ def over_pipes(setting: Setting, report: Report) -> None:
             expect(steps, "none came")
         with report.case("rude: a result of 8 MB comes whole"):
             same(len(words(foreword.call("large__large", {"bytes": 8 * MEGABYTE}))), 8 * MEGABYTE)
+
+
+def odd_answers(setting: Setting, report: Report) -> None:
+    with Foreword(setting, {"plain": peers.raw(timeout=3), "other": peers.raw()}) as foreword:
+        foreword.ready("plain", "other")
+        calls = {kind: Background(foreword.call, "plain__odd", {"kind": kind}) for kind in (*RESULTS, *LINES)}
+        with report.case("rude: results that are none are errors that name the server, and in time"):
+            for kind, call in calls.items():
+                if kind in ("no content", "nothing", "a list as structure"):
+                    # Others read them with more patience, and so may Foreword.
+                    expect("content" in call.wait(8), f"{kind}: {call.result}")
+                elif kind == "half a character":
+                    got = call.wait(8)
+                    expect(words(got) == "\ufffd" or got.get("isError"), f"{kind}: {got}")
+                else:
+                    failed(call.wait(8), "plain")
+        with report.case("rude: after results that are none, the same server answers as ever"):
+            until(lambda: words(foreword.call("plain__say", {"text": "x"})) == "x", "it answers", 10)
+            same(words(foreword.call("other__say", {"text": "x"})), "x", "another")
 
 
 def lists(record: Path) -> int:
