@@ -350,7 +350,7 @@ def storm(server: Server, _message: dict, arguments: dict) -> dict:
 def chatter(_server: Server, _message: dict, _arguments: dict) -> dict:
     """Answers amid lines that are no messages, and messages that answer nothing."""
     with output:
-        sys.stdout.buffer.write(b"loading...\n\n\xff\xfe not text\n{\"half\": \n[]\n42\nnull\n{}\n")
+        sys.stdout.buffer.write(b'loading...\n\n\xff\xfe not text\n{"half": \n[]\n42\nnull\n{}\n')
         sys.stdout.buffer.flush()
     send({"jsonrpc": "2.0", "id": 987654, "result": {}})
     send({"jsonrpc": "2.0", "method": "notifications/unheard"})

@@ -341,9 +341,7 @@ def asking(setting: Setting, report: Report) -> None:
         foreword.ready("plain")
         with report.case("hostile: sampling, roots and elicitation are not offered"):
             greeting = next(
-                line["message"]["params"]
-                for line in records(record, "received")
-                if line["message"].get("method") == "initialize"
+                line["message"]["params"] for line in records(record, "received") if line["message"].get("method") == "initialize"
             )
             offered = greeting["capabilities"].keys() & {"sampling", "roots", "elicitation", "tasks"}
             same(offered, set())

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -199,8 +199,7 @@ def directly_listed(foreword: Foreword, name: str, connection: dict) -> list[dic
         return Caller(connection["url"], era).listed("tools/list", "tools")
     command = [connection["command"], *connection["args"]]
     with Stdio(command, minimal_environment(), foreword.log_file) as client:
-        found = until(lambda: whole(client.listed("tools/list", "tools"), name), "its own list is whole")
-    return found
+        return until(lambda: whole(client.listed("tools/list", "tools"), name), "its own list is whole")
 
 
 def whole(tools: list[dict], name: str) -> list[dict]:
@@ -300,9 +299,7 @@ async def through(foreword: Foreword, era: str) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def through_stdio(foreword: Foreword, era: str) -> AsyncIterator[Client]:
     arguments = ["stdio", "--chat", "c", "--data", str(foreword.data)]
-    parameters = StdioServerParameters(
-        command=str(foreword.setting.binary), args=arguments, env=foreword.environment
-    )
+    parameters = StdioServerParameters(command=str(foreword.setting.binary), args=arguments, env=foreword.environment)
     async with Client(parameters, mode=MODES[era], read_timeout_seconds=40, cache=None) as client:
         yield client
 
@@ -321,10 +318,8 @@ async def cancelled(client: Client, tool: str, record: Path) -> None:
     call = asyncio.create_task(client.call_tool(tool, {"seconds": 30}))
     await asyncio.to_thread(until, lambda: len(records(record, "waiting")) > before["waiting"], "the peer works")
     call.cancel()
-    try:
+    with suppress(asyncio.CancelledError):
         await call
-    except asyncio.CancelledError:
-        pass
     await asyncio.to_thread(until, lambda: len(records(record, "cancelled")) > before["cancelled"], "the peer is told", 5)
 
 

@@ -46,7 +46,7 @@ def settings(setting: Setting, report: Report) -> None:
     connections = {"snake": peers.raw("snake-case"), "hidden": peers.raw("types", expose=False)}
     with Foreword(setting, connections, environment={"FOREWORD_TOOLS_PROMPT__MAX_TOOLS": "2"}) as foreword:
         foreword.ready("snake", "hidden")
-        with report.case("stable: fault 38: \"2 of 7 shown\" is counted before the cut"):
+        with report.case('stable: fault 38: "2 of 7 shown" is counted before the cut'):
             prompt = foreword.tools_prompt()
             expect("2 of 7" in prompt, prompt)
             expect("snake__other-1" in prompt and "snake__other-2" not in prompt, prompt)
