@@ -13,6 +13,7 @@ WITHIN = 2.0
 def run(setting: Setting, report: Report) -> None:
     directory = setting.directory("changing")
     over_stdio(setting, report, directory / "a")
+    unasked(setting, report, directory / "c")
     over_http(setting, report)
     unchanged(setting, report)
     in_the_workspace(setting, report, directory / "b")
@@ -79,6 +80,33 @@ def preview(foreword: Foreword) -> str:
     return foreword.ok("/api/prompts/compose?chat_id=c").text
 
 
+def unasked(setting: Setting, report: Report, control: Path) -> None:
+    """Over stdio, who may be told anything at all."""
+    with Foreword(setting, {"raw": peers.raw(control=control)}) as foreword:
+        command = [str(setting.binary), "stdio", "--chat", "c", "--data", str(foreword.data)]
+        with Stdio(command, foreword.environment, foreword.log_file, "modern") as client:
+            until(lambda: "raw__say" in listed(client), "the tools over stdio")
+            said = len(client.heard)
+            control.write_text("first")
+            with report.case("changing: 2026-07-28 over stdio: who does not listen is told nothing"):
+                until(lambda: "raw__first" in listed(client), "the list")
+                same([message for message in client.heard[said:] if "id" not in message], [])
+            client.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+            client.hear(lambda message: message.get("method", "").endswith("/acknowledged"), 10)
+            control.write_text("second")
+            with report.case("changing: 2026-07-28 over stdio: who listens is told"):
+                client.hear(lambda message: message.get("method", "").endswith("tools/list_changed"), WITHIN)
+        early = Stdio(command, foreword.environment, foreword.log_file)
+        with report.case("changing: over stdio nothing is told before the handshake"):
+            until(lambda: [pid for pid in descendants(early.process.pid) if is_peer(pid)], "its peer is started")
+            control.write_text("third")
+            # For as long as it takes others to be told.
+            time.sleep(1)
+            same(early.heard, [])
+            with early:
+                until(lambda: "raw__third" in listed(early), "the list")
+
+
 def over_http(setting: Setting, report: Report) -> None:
     with peers.notifying(setting) as notifying, peers.older(setting) as older, peers.fast(setting) as fast:
         connections = {
@@ -103,6 +131,16 @@ def over_http(setting: Setting, report: Report) -> None:
                     within = WITHIN + 1.5 if name == "fast" else WITHIN
                     until(lambda name=name: f"{name}__late" in foreword.prompt(), "in the prompt", within)
                     expect("grown" in words(foreword.call(f"{name}__late")), "cannot be called")
+            for name, peer in (("notifying", notifying), ("older", older)):
+                with report.case(f"changing: over HTTP {name} is heard again after it was started again"):
+                    peer.kill()
+                    peer.start()
+                    until(lambda name=name: grows(foreword, name), "it answers again", 40)
+                    until(lambda name=name: f"{name}__later" in foreword.prompt(), "in the prompt", 10)
+
+
+def grows(foreword: Foreword, name: str) -> bool:
+    return not foreword.call(f"{name}__grow", {"name": "later"}).get("isError")
 
 
 def unchanged(setting: Setting, report: Report) -> None:
