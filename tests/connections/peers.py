@@ -86,6 +86,7 @@ def notifying(setting: Setting) -> HttpPeer:
     return HttpPeer(setting.current, "notifying.py")
 
 
-def older(setting: Setting, transport: str = "streamable-http") -> HttpPeer:
+def older(setting: Setting, transport: str = "streamable-http", record: Path | None = None) -> HttpPeer:
     path = "/sse" if transport == "sse" else "/mcp"
-    return HttpPeer(setting.legacy, "older.py", "--transport", transport, path=path)
+    recorded = ["--record", str(record)] if record else []
+    return HttpPeer(setting.legacy, "older.py", "--transport", transport, *recorded, path=path)

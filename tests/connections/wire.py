@@ -69,6 +69,14 @@ class Caller:
             # Errors of the protocol come with statuses of their own.
             return error
 
+    def greet(self) -> "Caller":
+        """Begins a session, for a server that wants one."""
+        with self.post("initialize") as response:
+            response.read()
+            self.headers = self.headers | {"Mcp-Session-Id": response.headers["Mcp-Session-Id"]}
+        self.post("notifications/initialized").close()
+        return self
+
     def request(self, method: str, parameters: dict | None = None, timeout: float = 40) -> dict:
         """The result; what came before it on a stream is in `heard`."""
         self.heard: list[dict] = []

@@ -23,7 +23,7 @@ from harness import (
     until,
     words,
 )
-from wire import RpcError
+from wire import Caller, RpcError
 
 ALWAYS = {"PATH", "HOME", "LANG", "TMPDIR"}
 # What Python puts there by itself.
@@ -35,6 +35,7 @@ def run(setting: Setting, report: Report) -> None:
     edits(setting, report)
     in_the_configuration(setting, report)
     who_may_call(setting, report)
+    strict_sessions(setting, report)
     headers(setting, report)
     nothing_left(setting, report)
 
@@ -218,12 +219,26 @@ def who_may_call(setting: Setting, report: Report) -> None:
             may("profiled__say", X_Profile_Id="other", X_Chat_Id="p-1")
             may_not("profiled__say", "profiled", X_Chat_Id="p-2")
             may_not("profiled__say", "profiled", X_Profile_Id="default", X_Chat_Id="p-3")
+        with report.case("isolated: who names no chat gets the peer's result and nothing added"):
+            result = Caller(f"{foreword.url}/mcp", headers={"X-User-Email": "a@example.com"}).call("mails__say", {"text": "x"})
+            same(result["content"], [{"type": "text", "text": "x"}])
         with report.case("isolated: the list is the same for all"):
             lists = [
                 foreword.caller(headers=headers).listed("tools/list", "tools")
                 for headers in ({}, {"X-User-Email": "bob@other.example"}, {"X-Profile-Id": "other"})
             ]
             expect(lists[0] == lists[1] == lists[2], "it is not")
+
+
+def strict_sessions(setting: Setting, report: Report) -> None:
+    record = setting.directory("strict") / "record"
+    with Foreword(setting, {"plain": peers.raw(record=record)}, environment={"FOREWORD_SESSION__MODE": "strict"}) as foreword:
+        foreword.ready("plain")
+        with report.case("isolated: where a chat has to be named, no call without one reaches a peer"):
+            result = Caller(f"{foreword.url}/mcp").call("plain__say", {"text": "x"})
+            expect(result.get("isError") and "X-Chat-Id" in words(result), result)
+            same(calls(record), 0)
+            same(words(foreword.call("plain__say", {"text": "x"})), "x")
 
 
 def calls(record: Path) -> int:

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -135,6 +136,18 @@ def notifying_calls() -> list[Call]:
     ]
 
 
+def older_calls() -> list[Call]:
+    return [
+        Call("say", {"text": "“Grüße”"}),
+        Call("say"),
+        Call("picture"),
+        Call("fail"),
+        Call("wait", {"seconds": 0.3}),
+        Call("grow", {"name": "grown"}),
+        Call("grown"),
+    ]
+
+
 def raw_calls() -> list[Call]:
     return [
         Call("say", {"text": "again"}),
@@ -148,13 +161,19 @@ def raw_calls() -> list[Call]:
 def run(setting: Setting, report: Report) -> None:
     root = setting.directory("root").resolve()
     record = setting.directory("raw") / "record"
-    with peers.fast(setting, setting.directory("fast") / "record") as fast, peers.notifying(setting) as notifying:
+    older_record, fast_record = setting.directory("older") / "record", setting.directory("fast") / "record"
+    with (
+        peers.fast(setting, fast_record) as fast,
+        peers.notifying(setting) as notifying,
+        peers.older(setting, record=older_record) as older,
+    ):
         connections = {
             "everything": peers.everything(setting),
             "files": peers.filesystem(setting, root),
             # Its list changes by one tool, of which it cannot tell.
             "fast": {"url": fast.url, "refresh": 1},
             "notifying": {"url": notifying.url},
+            "older": {"url": older.url},
             "raw": peers.raw(record=record),
         }
         with Foreword(setting, connections) as foreword:
@@ -166,12 +185,17 @@ def run(setting: Setting, report: Report) -> None:
                     same_tools(foreword, name, connection)
             asyncio.run(compare(report, foreword, "everything", stdio(connections["everything"]), everything_calls()))
             asyncio.run(compare(report, foreword, "files", stdio(connections["files"]), filesystem_calls(root)))
-            asyncio.run(compare(report, foreword, "fast", lambda: streamable_http_client(fast.url), fast_calls()))
-            over_http = lambda: streamable_http_client(notifying.url)  # noqa: E731
-            asyncio.run(compare(report, foreword, "notifying", over_http, notifying_calls()))
+            over_http = {
+                "fast": (fast, fast_calls()),
+                "notifying": (notifying, notifying_calls()),
+                "older": (older, older_calls()),
+            }
+            for name, (peer, calls) in over_http.items():
+                connect = partial(streamable_http_client, peer.url)
+                asyncio.run(compare(report, foreword, name, connect, calls))
             asyncio.run(compare(report, foreword, "raw", stdio(connections["raw"]), raw_calls()))
-            asyncio.run(cancellation(report, foreword, "fast", Path(fast.command[-1])))
-            asyncio.run(cancellation(report, foreword, "raw", record))
+            for name, file in (("fast", fast_record), ("older", older_record), ("raw", record)):
+                asyncio.run(cancellation(report, foreword, name, file))
             on_the_wire(report, foreword, record)
 
 
@@ -195,8 +219,9 @@ def same_tools(foreword: Foreword, name: str, connection: dict) -> None:
 def directly_listed(foreword: Foreword, name: str, connection: dict) -> list[dict]:
     if "url" in connection:
         # FastMCP orders the same schema differently in the two eras.
-        era = "modern" if foreword.servers()[name]["protocol_version"] == "2026-07-28" else "legacy"
-        return Caller(connection["url"], era).listed("tools/list", "tools")
+        if foreword.servers()[name]["protocol_version"] == "2026-07-28":
+            return Caller(connection["url"], "modern").listed("tools/list", "tools")
+        return Caller(connection["url"]).greet().listed("tools/list", "tools")
     command = [connection["command"], *connection["args"]]
     with Stdio(command, minimal_environment(), foreword.log_file) as client:
         return until(lambda: whole(client.listed("tools/list", "tools"), name), "its own list is whole")

@@ -2,6 +2,7 @@
 
 import peers
 from harness import Foreword, Report, Setting, expect, same, until
+from wire import RpcError
 
 
 def run(setting: Setting, report: Report) -> None:
@@ -54,6 +55,7 @@ def settings(setting: Setting, report: Report) -> None:
         with report.case("stable: a server that is not exposed is neither in the prompt nor in the list"):
             expect("typed" not in foreword.tools_prompt(), foreword.tools_prompt())
             same([name for name in foreword.tools() if "typed" in name], [])
+            expect("unknown tool" in refused(foreword, "hidden__typed"), "it can be called")
             same((foreword.servers()["hidden"]["exposed"], foreword.servers()["snake"]["exposed"]), (False, True))
     with Foreword(setting, connections) as foreword:
         foreword.ready("snake")
@@ -95,7 +97,15 @@ def settings(setting: Setting, report: Report) -> None:
             expect("plain__say" in prompt and "What to say" not in prompt, prompt)
         with report.case("stable: `tools` names which are handed on, and `instructions` off leaves the server's out"):
             same(sorted(name for name in foreword.tools() if "__" in name), ["plain__fail", "plain__say"])
+            expect("unknown tool" in refused(foreword, "plain__wait"), "another can be called")
             expect("Words of the raw server" not in foreword.prompt(), foreword.tools_prompt())
+
+
+def refused(foreword: Foreword, tool: str) -> str:
+    try:
+        return str(foreword.call(tool))
+    except RpcError as error:
+        return str(error)
 
 
 def given(setting: Setting, report: Report) -> None:
