@@ -98,14 +98,10 @@ class Manners(BaseHTTPRequestHandler):
 
     def flood(self, kind: str, start: bytes) -> None:
         """Three hundred megabytes that never come to an end of what they began."""
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Connection", "close")
-        self.end_headers()
+        self.begin(kind)
         self.wfile.write(start)
         for _ in range(PIECES):
             self.wfile.write(PIECE)
-        self.close_connection = True
 
     # Manners.
 
@@ -149,6 +145,49 @@ class Manners(BaseHTTPRequestHandler):
         start = b'{"jsonrpc":"2.0","id":1,"result":{"content":[],"more":"'
         body = packer.compress(start) + b"".join(packer.compress(PIECE) for _ in range(PIECES)) + packer.flush()
         self.say(200, body, "application/json", **{"Content-Encoding": "gzip"})
+
+    def empty(self) -> None:
+        if not self.greet():
+            self.say(200, b"", "application/json")
+
+    def accepted(self) -> None:
+        if not self.greet():
+            self.say(202, b"", "text/plain")
+
+    def missing(self) -> None:
+        if not self.greet():
+            self.say(404, b"no such page", "text/plain")
+
+    def failing(self) -> None:
+        if not self.greet():
+            self.say(500, b"<html>it broke</html>", "text/html")
+
+    def cut(self) -> None:
+        if not self.greet():
+            self.begin("application/json", 1000)
+            self.wfile.write(b'{"jsonrpc":"2.0"')
+
+    def cut_event(self) -> None:
+        if not self.greet():
+            self.begin("text/event-stream")
+            self.wfile.write(b'event: message\ndata: {"jsonrpc":"2.0"')
+
+    def trickle(self) -> None:
+        if not self.greet():
+            self.begin("application/json")
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.2)
+
+    def begin(self, kind: str, length: int | None = None) -> None:
+        """The head of an answer whose body ends with the connection."""
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
 
     def wrong_id(self) -> None:
         if not self.greet():

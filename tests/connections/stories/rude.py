@@ -42,10 +42,11 @@ def over_http(setting: Setting, report: Report) -> None:
     with Rude() as rude:
         never = ("unauthorised", "page", "broken", "redirect", "round-and-round", "hang-up", "endless-list")
         endless = ("endless-result", "endless-event")
+        bad_calls = ("empty", "accepted", "missing", "failing", "cut", "cut-event", "trickle")
         headers = {"Authorization": "Bearer ${TOKEN}", "X-Api-Key": "${TOKEN}"}
         connections = {
             name: {"url": f"{rude.url}/{name}", "timeout": 4, "headers": headers}
-            for name in (*never, *endless, "bomb", "silent", "wrong-id")
+            for name in (*never, *endless, *bad_calls, "bomb", "silent", "wrong-id")
         }
         with Foreword(setting, connections, environment={"TOKEN": TOKEN}) as foreword:
             for name in never:
@@ -70,6 +71,12 @@ def over_http(setting: Setting, report: Report) -> None:
                 failed(foreword.call("bomb__thing"), "bomb")
                 peak = memory_peak(foreword)
                 expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
+            for name in bad_calls:
+                with report.case(f"rude: over HTTP, {name}: the call is an error that names the server, in time"):
+                    foreword.ready(name)
+                    started = time.monotonic()
+                    failed(foreword.call(f"{name}__thing", timeout=15), name)
+                    expect(time.monotonic() - started < 7, f"after {time.monotonic() - started:.1f} s, not 4")
             with report.case("rude: over HTTP: an answer to another question is none"):
                 foreword.ready("wrong-id")
                 failed(foreword.call("wrong-id__thing"), "wrong-id")
