@@ -146,9 +146,12 @@ class Foreword:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
+        """Stops it, and sees to it that nothing of it or its peers is left, whatever the story was about."""
         try:
             if self.process and self.process.poll() is None:
+                below = descendants(self.process.pid)
                 server.stop(self.process)
+                all_gone(below, 5)
         finally:
             if self.process and self.process.poll() is None:
                 self.process.kill()
@@ -306,6 +309,21 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def all_gone(pids: list[int], within: float) -> None:
+    """Waits until none is left. Those that are left all the same go with the failure."""
+    try:
+        until(lambda: none_alive(pids), "all are gone", within)
+    finally:
+        for pid in filter(alive, pids):
+            strike(pid)
+
+
+def none_alive(pids: list[int]) -> bool:
+    left = {pid: " ".join(command_line(pid))[-120:] for pid in pids if alive(pid)}
+    expect(not left, f"left: {left}")
+    return True
 
 
 def descendants(root: int) -> list[int]:

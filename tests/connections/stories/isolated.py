@@ -12,6 +12,7 @@ from harness import (
     Report,
     Setting,
     alive,
+    all_gone,
     command_line,
     descendants,
     expect,
@@ -327,7 +328,7 @@ def over_http(foreword: Foreword, directory: Path, killed: bool) -> None:
         foreword.kill()
     else:
         foreword.stop()
-    gone(pids)
+    all_gone(pids, 5)
 
 
 def over_stdio(foreword: Foreword, directory: Path, killed: bool) -> None:
@@ -339,7 +340,7 @@ def over_stdio(foreword: Foreword, directory: Path, killed: bool) -> None:
             client.process.kill()
         else:
             client.close(15)
-        gone(pids)
+        all_gone(pids, 5)
 
 
 def left_behind(directory: Path, root: int) -> list[int]:
@@ -347,12 +348,3 @@ def left_behind(directory: Path, root: int) -> list[int]:
     daemon = int(until(lambda: (directory / "pid").exists() and (directory / "pid").read_text(), "the daemon"))
     expect(alive(daemon), "the daemon is not alive")
     return [daemon, *descendants(root)]
-
-
-def gone(pids: list[int]) -> None:
-    def probe() -> bool:
-        left = {pid: " ".join(command_line(pid)) for pid in pids if alive(pid)}
-        expect(not left, f"left: {left}")
-        return True
-
-    until(probe, "all are gone", 5)

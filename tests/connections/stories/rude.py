@@ -12,6 +12,7 @@ from harness import (
     Report,
     Setting,
     alive,
+    all_gone,
     expect,
     failed,
     peer_process,
@@ -33,6 +34,7 @@ def run(setting: Setting, report: Report) -> None:
     over_http(setting, report)
     secrets(setting, report)
     over_pipes(setting, report)
+    deaf_to_the_end(setting, report)
     odd_answers(setting, report)
     many_calls(setting, report)
     stubborn(setting, report)
@@ -152,6 +154,32 @@ def over_pipes(setting: Setting, report: Report) -> None:
             same(len(words(foreword.call("large__large", {"bytes": 8 * MEGABYTE}))), 8 * MEGABYTE)
 
 
+def deaf_to_the_end(setting: Setting, report: Report) -> None:
+    """One that reads nothing is not even told that it is over."""
+    for end in ("SIGTERM", "kill -9", "an edit of the file"):
+        with report.case(f"rude: one that reads nothing any more is gone after {end}"):
+            record = setting.directory("deaf") / "record"
+            with Foreword(setting, {"deaf": peers.raw(record=record, timeout=2)}) as foreword:
+                foreword.ready("deaf")
+                process = peer_process(foreword, str(record))
+                same(words(foreword.call("deaf__deafen")), "goodbye")
+                # Enough to fill the pipe, so that a write to it is under way when the end comes.
+                calls = [Background(foreword.call, "deaf__say", {"text": "y" * 300_000}) for _ in range(4)]
+                for call in calls:
+                    failed(call.wait(15), "deaf")
+                finish(foreword, end, {})
+                all_gone([process], 12)
+
+
+def finish(foreword: Foreword, end: str, connections: dict[str, dict]) -> None:
+    if end == "SIGTERM":
+        foreword.stop()
+    elif end == "kill -9":
+        foreword.kill()
+    else:
+        foreword.configure(connections)
+
+
 def odd_answers(setting: Setting, report: Report) -> None:
     with Foreword(setting, {"plain": peers.raw(timeout=3), "other": peers.raw()}) as foreword:
         foreword.ready("plain", "other")
@@ -196,13 +224,8 @@ def stubborn(setting: Setting, report: Report) -> None:
             with Foreword(setting, {"stubborn": peers.raw("stubborn"), "plain": peers.raw()}) as foreword:
                 foreword.ready("stubborn", "plain")
                 pids = until(lambda: two(foreword), "both processes")
-                if end == "SIGTERM":
-                    foreword.stop()
-                elif end == "kill -9":
-                    foreword.kill()
-                else:
-                    foreword.configure({"plain": peers.raw()})
-                until(lambda: not any(alive(pid) for pid in pids), "all are gone", 10)
+                finish(foreword, end, {"plain": peers.raw()})
+                all_gone(pids, 10)
     with report.case("rude: one that is stopped is gone after SIGTERM all the same"):
         with Foreword(setting, {"plain": peers.raw()}) as foreword:
             foreword.ready("plain")

@@ -12,6 +12,7 @@ from harness import (
     Report,
     Setting,
     alive,
+    all_gone,
     command_line,
     descendants,
     expect,
@@ -71,6 +72,7 @@ def run(setting: Setting, report: Report) -> None:
         connections = {
             "everything": peers.everything(setting),
             "slow": peers.raw("slow-list", record=slow_record),
+            "stubborn": peers.raw("stubborn"),
             "hangs": peers.raw(record=hung_record, timeout=3),
             "fast": {"url": fast.url, "timeout": 3},
         } | {name: peers.raw(record=directory / name, timeout=3) for name in cases}
@@ -92,6 +94,7 @@ def run(setting: Setting, report: Report) -> None:
             hangs(report, foreword, hung_record)
             frozen(report, foreword, str(directory / "frozen"))
             supervisor_killed(report, foreword, str(directory / "orphan"))
+            stubborn_orphan(report, foreword)
             over_http(report, foreword, fast)
             report.say(f"{asker.count} prompts meanwhile, the slowest in {asker.longest * 1000:.0f} ms")
         with report.case("struck: every prompt meanwhile was there, and in time"):
@@ -171,14 +174,26 @@ def frozen(report: Report, foreword: Foreword, word: str) -> None:
 def supervisor_killed(report: Report, foreword: Foreword, word: str) -> None:
     with report.case("struck: orphan: its supervisor killed, nothing of the old one is left, and another comes"):
         old = peer_process(foreword, word)
-        lines = {pid: command_line(pid) for pid in descendants(foreword.process.pid)}
-        supervisors = [pid for pid, line in lines.items() if "child-init" in line and word in line]
-        expect(supervisors, "it has no supervisor")
-        for pid in supervisors:
-            strike(pid)
+        kill_supervisors(foreword, word)
         until(lambda: not alive(old), "the old one is gone", 5)
         until(lambda: another(foreword, word, old), "another process")
         foreword.ready("orphan")
+
+
+def stubborn_orphan(report: Report, foreword: Foreword) -> None:
+    with report.case("struck: stubborn: its supervisor killed, nothing is left of one that ignores every polite end"):
+        old = until(lambda: peer_processes(foreword, "stubborn"), "its processes")
+        kill_supervisors(foreword, "stubborn")
+        all_gone(old, 8)
+        foreword.ready("stubborn")
+
+
+def kill_supervisors(foreword: Foreword, word: str) -> None:
+    lines = {pid: command_line(pid) for pid in descendants(foreword.process.pid)}
+    supervisors = [pid for pid, line in lines.items() if "child-init" in line and any(word in part for part in line)]
+    expect(supervisors, "it has no supervisor")
+    for pid in supervisors:
+        strike(pid)
 
 
 def over_http(report: Report, foreword: Foreword, fast: peers.HttpPeer) -> None:
