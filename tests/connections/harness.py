@@ -71,6 +71,14 @@ class Report:
             print(f"     {line}", flush=True)
 
 
+def tell(setting: Setting, report: Report, *parts: Callable[[Setting, Report], None]) -> None:
+    """The parts of a story, each to its end, whatever became of the others."""
+    for part in parts:
+        name = f"{part.__module__.rpartition('.')[2]}: {part.__name__}"
+        with report.case(f"{name}: it came to its end, and left nothing behind"):
+            part(setting, report)
+
+
 def explain(error: BaseException) -> str:
     """The causes inside an exception group, and where in our files an error came from."""
     if isinstance(error, BaseExceptionGroup):

@@ -52,12 +52,12 @@ def main() -> int:
         chosen = {name: story for name, story in STORIES.items() if not options.stories or name in options.stories}
         with ThreadPoolExecutor(AT_A_TIME) as threads:
             for name, story in chosen.items():
-                threads.submit(tell, name, story, setting, report)
+                threads.submit(begin, name, story, setting, report)
     print(f"connections: {report.passed} passed, {report.failed} failed")
     return 1 if report.failed or not report.passed else 0
 
 
-def tell(name: str, story, setting: Setting, report: Report) -> None:
+def begin(name: str, story, setting: Setting, report: Report) -> None:
     started = time.monotonic()
     try:
         story(setting, report)

@@ -1,25 +1,33 @@
 """A server gets one more tool: who sees it, where, and how soon."""
 
 import time
-from pathlib import Path
 
 import peers
-from harness import Background, Foreword, Report, Setting, command_line, descendants, expect, same, strike, until, words
+from harness import (
+    Background,
+    Foreword,
+    Report,
+    Setting,
+    command_line,
+    descendants,
+    expect,
+    same,
+    strike,
+    tell,
+    until,
+    words,
+)
 from wire import Stdio
 
 WITHIN = 2.0
 
 
 def run(setting: Setting, report: Report) -> None:
-    directory = setting.directory("changing")
-    over_stdio(setting, report, directory / "a")
-    unasked(setting, report, directory / "c")
-    over_http(setting, report)
-    unchanged(setting, report)
-    in_the_workspace(setting, report, directory / "b")
+    tell(setting, report, over_stdio, unasked, over_http, unchanged, in_the_workspace)
 
 
-def over_stdio(setting: Setting, report: Report, control: Path) -> None:
+def over_stdio(setting: Setting, report: Report) -> None:
+    control = setting.directory("changing") / "control"
     connections = {"raw": peers.raw(control=control)}
     with Foreword(setting, connections) as foreword, foreword.stdio() as client:
         foreword.ready("raw")
@@ -80,8 +88,9 @@ def preview(foreword: Foreword) -> str:
     return foreword.ok("/api/prompts/compose?chat_id=c").text
 
 
-def unasked(setting: Setting, report: Report, control: Path) -> None:
+def unasked(setting: Setting, report: Report) -> None:
     """Over stdio, who may be told anything at all."""
+    control = setting.directory("unasked") / "control"
     with Foreword(setting, {"raw": peers.raw(control=control)}) as foreword:
         command = [str(setting.binary), "stdio", "--chat", "c", "--data", str(foreword.data)]
         with Stdio(command, foreword.environment, foreword.log_file, "modern") as client:
@@ -178,7 +187,8 @@ def count_told(client: Stdio) -> int:
     return sum(message.get("method") == "notifications/tools/list_changed" for message in client.heard)
 
 
-def in_the_workspace(setting: Setting, report: Report, control: Path) -> None:
+def in_the_workspace(setting: Setting, report: Report) -> None:
+    control = setting.directory("changing") / "control"
     connections = {"raw": peers.raw(control=control)}
     with Foreword(setting, connections, sandbox="namespace") as foreword:
         foreword.ready("raw")

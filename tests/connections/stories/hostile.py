@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import peers
-from harness import Foreword, Report, Setting, expect, failed, peer_processes, records, same, until, words
+from harness import Foreword, Report, Setting, expect, failed, peer_processes, records, same, tell, until, words
 from markdown_it import MarkdownIt
 from wire import RpcError
 
@@ -20,10 +20,7 @@ INSTRUCTIONS_LIMIT, DESCRIPTION_LIMIT, PROMPT_LIMIT = 4096, 2048, 65536
 
 
 def run(setting: Setting, report: Report) -> None:
-    odd_lists(setting, report)
-    breaking_out(setting, report)
-    pages(setting, report)
-    asking(setting, report)
+    tell(setting, report, odd_lists, breaking_out, pages, asking)
 
 
 def odd_lists(setting: Setting, report: Report) -> None:

@@ -21,6 +21,7 @@ from harness import (
     peer_processes,
     records,
     same,
+    tell,
     until,
     words,
 )
@@ -32,13 +33,7 @@ PYTHONS_OWN = {"LC_CTYPE"}
 
 
 def run(setting: Setting, report: Report) -> None:
-    environment(setting, report)
-    edits(setting, report)
-    in_the_configuration(setting, report)
-    who_may_call(setting, report)
-    strict_sessions(setting, report)
-    headers(setting, report)
-    nothing_left(setting, report)
+    tell(setting, report, environment, edits, in_the_configuration, who_may_call, strict_sessions, headers, nothing_left)
 
 
 def environment(setting: Setting, report: Report) -> None:

@@ -20,6 +20,7 @@ from harness import (
     records,
     same,
     strike,
+    tell,
     until,
     words,
 )
@@ -31,13 +32,7 @@ TOKEN = "s-e-c-r-e-t"
 
 
 def run(setting: Setting, report: Report) -> None:
-    over_http(setting, report)
-    secrets(setting, report)
-    over_pipes(setting, report)
-    deaf_to_the_end(setting, report)
-    odd_answers(setting, report)
-    many_calls(setting, report)
-    stubborn(setting, report)
+    tell(setting, report, over_http, secrets, over_pipes, deaf_to_the_end, odd_answers, many_calls, stubborn)
 
 
 def over_http(setting: Setting, report: Report) -> None:

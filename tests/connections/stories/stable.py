@@ -1,14 +1,12 @@
 """The tools prompt: the same bytes whatever the order, nothing missing, and counted rightly."""
 
 import peers
-from harness import Foreword, Report, Setting, expect, same, until
+from harness import Foreword, Report, Setting, expect, same, tell, until
 from wire import RpcError
 
 
 def run(setting: Setting, report: Report) -> None:
-    order(setting, report)
-    settings(setting, report)
-    given(setting, report)
+    tell(setting, report, order, settings, given)
 
 
 def order(setting: Setting, report: Report) -> None:
