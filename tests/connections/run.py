@@ -28,6 +28,7 @@ STORIES = {
     "noise": hostile.noise,
     "never_ready": hostile.never_ready,
     "rude": rude.run,
+    "endings": rude.endings,
     "isolated": isolated.run,
     "changing": changing.run,
     "stable": stable.run,

@@ -32,7 +32,11 @@ TOKEN = "s-e-c-r-e-t"
 
 
 def run(setting: Setting, report: Report) -> None:
-    tell(setting, report, over_http, secrets, over_pipes, deaf_to_the_end, odd_answers, many_calls, stubborn)
+    tell(setting, report, over_http, secrets, over_pipes, odd_answers)
+
+
+def endings(setting: Setting, report: Report) -> None:
+    tell(setting, report, deaf_to_the_end, many_calls, stubborn)
 
 
 def over_http(setting: Setting, report: Report) -> None:
