@@ -181,11 +181,26 @@ def supervisor_killed(report: Report, foreword: Foreword, word: str) -> None:
 
 
 def stubborn_orphan(report: Report, foreword: Foreword) -> None:
-    with report.case("struck: stubborn: its supervisor killed, nothing is left of one that ignores every polite end"):
-        old = until(lambda: peer_processes(foreword, "stubborn"), "its processes")
-        kill_supervisors(foreword, "stubborn")
-        all_gone(old, 8)
+    with report.case("struck: stubborn: its supervisor killed, a program that ignores every polite end goes with it"):
+        program, child = sorted(until(lambda: two(foreword), "its processes"), key=parent_is_supervisor, reverse=True)
+        try:
+            kill_supervisors(foreword, "stubborn")
+            all_gone([program], 8)
+        finally:
+            # Who made a session of its own is out of reach then.
+            if alive(child):
+                strike(child)
         foreword.ready("stubborn")
+
+
+def two(foreword: Foreword) -> list[int] | None:
+    found = peer_processes(foreword, "stubborn")
+    return found if len(found) == 2 else None
+
+
+def parent_is_supervisor(pid: int) -> bool:
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return "child-init" in command_line(parent)
 
 
 def kill_supervisors(foreword: Foreword, word: str) -> None:
