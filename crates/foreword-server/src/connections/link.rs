@@ -139,6 +139,8 @@ impl Link {
                         if ended.is_err() {
                             tokio::spawn(running.finish());
                         }
+                        // One that ends as it should has said what is wrong before.
+                        let ended = ended.ok().filter(|how| how != "its program ended with 0");
                         Err(ended.unwrap_or(why))
                     }
                 }

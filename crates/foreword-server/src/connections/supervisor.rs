@@ -11,10 +11,23 @@ use std::{env, ffi::OsString};
 /// The first argument that makes this program a supervisor.
 pub(super) const COMMAND: &str = "child-init";
 
+/// The first argument of the process that becomes the program: it dies with its supervisor, should that be killed.
+#[cfg(target_os = "linux")]
+const BECOME: &str = "child-exec";
+
 /// Ends this process as a supervisor if it was started as one. To be called before anything else runs.
 pub fn child_init_main() {
     let mut arguments = env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == COMMAND) {
+    let Some(first) = arguments.next() else {
+        return;
+    };
+    #[cfg(target_os = "linux")]
+    if first == BECOME {
+        std::process::exit(i32::from(unix::become_program(
+            &arguments.collect::<Vec<_>>(),
+        )));
+    }
+    if first == COMMAND {
         // `--` keeps what follows from being taken for options of ours.
         let command: Vec<OsString> = arguments.skip_while(|argument| argument == "--").collect();
         std::process::exit(i32::from(supervise(&command)));
@@ -101,11 +114,7 @@ mod unix {
         // Whoever loses its parent becomes a child of this process, so that nobody gets out of reach.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        let child = match Command::new(program)
-            .args(arguments)
-            .process_group(0)
-            .spawn()
-        {
+        let child = match starting(program, arguments).process_group(0).spawn() {
             Ok(child) => child,
             Err(error) => return not_started(program, &error),
         };
@@ -119,6 +128,33 @@ mod unix {
         let code = code_of(child);
         end_everything();
         code
+    }
+
+    /// How the program is started: through a process that ties it to this one, where that can be done.
+    fn starting(program: &OsString, arguments: &[OsString]) -> Command {
+        #[cfg(target_os = "linux")]
+        {
+            let mut command = Command::new("/proc/self/exe");
+            command.arg(super::BECOME).arg(program).args(arguments);
+            command
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+    }
+
+    /// Becomes the program, which is killed when its supervisor ends. Comes back only if it cannot be started.
+    #[cfg(target_os = "linux")]
+    pub(super) fn become_program(command: &[OsString]) -> u8 {
+        let Some((program, arguments)) = command.split_first() else {
+            return MISUSED;
+        };
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        let error = Command::new(program).args(arguments).exec();
+        not_started(program, &error)
     }
 
     /// Waits for the program; of others that end in between only the remains are removed.

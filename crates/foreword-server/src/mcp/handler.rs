@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use http::{HeaderMap, request::Parts};
@@ -47,6 +48,9 @@ use super::{
 /// How long a client may keep the list of tools, in milliseconds: it is the same for all, and changes with connected servers, which is
 /// told to those who listen.
 const TOOLS_TTL_MS: u64 = 60_000;
+
+/// How long the first answers of a process wait for connected servers.
+const CONNECTIONS_WITHIN: Duration = Duration::from_secs(4);
 
 /// Answers one client: over HTTP for one request, over stdio for as long as it runs.
 pub(super) struct Handler {
@@ -122,6 +126,7 @@ impl Handler {
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<String, ErrorData> {
+        self.wait_for_connections().await;
         let form = match http_call(context) {
             Some((_, call)) => call.form,
             None => self.app.config().delivery.instructions,
@@ -136,6 +141,15 @@ impl Handler {
         let prompt = prompt.map_err(|error| not_rendered(&error))?;
         self.app.metrics().delivery(Tier::Instructions);
         Ok(prompt.text())
+    }
+
+    /// Waits for connected servers, but not for long, where a client is there from the start of the process: what it reads first is
+    /// often all that it ever reads.
+    async fn wait_for_connections(&self) {
+        if let Source::Stdio(_) = &self.source {
+            let settled = self.app.connections().settled();
+            let _ = tokio::time::timeout(CONNECTIONS_WITHIN, settled).await;
+        }
     }
 
     /// One of our own tools, or one that is handed on.
@@ -266,6 +280,7 @@ impl ServerHandler for Handler {
         }
         let session = self.session(&context);
         session.map_err(|error| refuse(&context, &error))?;
+        self.wait_for_connections().await;
         let catalog = self.app.connections().catalog();
         let tools = self.app.tools().iter().chain(&catalog.tools);
         let mut result = ListToolsResult::with_all_items(tools.cloned().collect());
