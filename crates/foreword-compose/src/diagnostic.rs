@@ -47,6 +47,8 @@ pub enum DiagnosticCode {
     UnstablePrefix,
     /// The text is over the caller's budget.
     TooLong,
+    /// Something could not be had when the text was made. Never found here: who makes the text says it.
+    Degraded,
 }
 
 impl DiagnosticCode {
@@ -62,6 +64,7 @@ impl DiagnosticCode {
             Self::UnusedSection => "unused-section",
             Self::UnstablePrefix => "unstable-prefix",
             Self::TooLong => "too-long",
+            Self::Degraded => "degraded",
         }
     }
 }

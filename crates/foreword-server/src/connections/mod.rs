@@ -486,12 +486,29 @@ impl Shared {
         }
     }
 
+    /// Notes what a server offers. It counts as ready when its tools are where everybody looks for them.
     fn ready(&self, turn: &Turn, link: &Link, offered: Offered, problems: Vec<String>) {
         let now = (self.clock)();
+        let tools = offered.tools.len();
+        let mut board = self.board();
+        let Some(entry) = board.of(turn) else { return };
+        if problems != entry.problems {
+            for problem in &problems {
+                tracing::warn!(connection = turn.name, "{problem}");
+            }
+        }
+        entry.problems = problems;
+        let is_new = entry.offered.as_deref() != Some(&offered);
+        if is_new {
+            entry.offered = Some(Arc::new(offered));
+        }
+        drop(board);
+        if is_new {
+            self.publish();
+        }
         let mut board = self.board();
         let Some(entry) = board.of(turn) else { return };
         if entry.state != ConnectionState::Ready {
-            let tools = offered.tools.len();
             tracing::info!(
                 connection = turn.name,
                 tools,
@@ -499,22 +516,11 @@ impl Shared {
                 turn.name
             );
         }
-        if problems != entry.problems {
-            for problem in &problems {
-                tracing::warn!(connection = turn.name, "{problem}");
-            }
-        }
         entry.state = ConnectionState::Ready;
         entry.last_error = None;
         entry.last_refresh = Some(now);
         entry.protocol_version = link.info().map(|info| info.protocol_version.to_string());
         entry.line = Some(link.line());
-        entry.problems = problems;
-        if entry.offered.as_deref() != Some(&offered) {
-            entry.offered = Some(Arc::new(offered));
-            drop(board);
-            self.publish();
-        }
     }
 
     fn disconnected(&self, turn: &Turn) {

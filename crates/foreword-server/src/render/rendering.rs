@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use foreword_compose::{
-    Composition, ContextBlock, Library, Request, SessionName, SessionValues, Trust, compose,
+    Composition, ContextBlock, Diagnostic, DiagnosticCode, Library, Request, SessionName,
+    SessionValues, Severity, Trust, compose,
 };
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
@@ -125,6 +126,9 @@ impl Rendering {
             budget: None,
         };
         let mut composition = compose(library, &request)?;
+        composition
+            .diagnostics
+            .extend(skills.degraded.as_deref().map(missing_skills));
         let revision = guide::seal(&mut composition, surroundings);
         let short = match subject.shape {
             Shape::Form(Form::Brief) => Some(forms::brief(&composition, &revision, surroundings)),
@@ -164,6 +168,17 @@ fn skills_block(skills: &SkillSet) -> Option<ContextBlock<'_>> {
         text: skills.block.as_str().into(),
         trust: Trust::Foreign,
     })
+}
+
+fn missing_skills(why: &str) -> Diagnostic {
+    Diagnostic {
+        code: DiagnosticCode::Degraded,
+        severity: Severity::Warning,
+        part: Some("skills".to_owned()),
+        range: None,
+        message: format!("skills may be missing: {why}"),
+        hint: Some("it is tried again within seconds; `GET /api/skills` says more".to_owned()),
+    }
 }
 
 fn request_context((at, text): (usize, &String)) -> ContextBlock<'_> {

@@ -6,6 +6,7 @@ use std::{
     io::{self, Seek},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use tempfile::{NamedTempFile, TempDir};
@@ -15,6 +16,9 @@ use super::{
     local::{self, LocalSkill},
     name::SkillName,
 };
+
+/// Nothing takes so long to receive or unpack.
+const HALF_DONE: Duration = Duration::from_hours(1);
 
 /// The directory of unpacked archives.
 #[derive(Debug, Clone)]
@@ -101,12 +105,17 @@ impl Cache {
             .ok_or_else(|| "it is gone as soon as it was kept".to_owned())
     }
 
-    /// Removes what an earlier process left half done.
+    /// Removes what an earlier process left half done; what is young may be another process's work.
     pub(super) fn tidy(&self) {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return;
         };
         for entry in entries.flatten() {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_none_or(|age| age < HALF_DONE) {
+                continue;
+            }
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(".unpacking-") {

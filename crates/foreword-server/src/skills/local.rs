@@ -195,7 +195,7 @@ pub(super) fn read_front_matter(directory: &Path) -> Result<FrontMatter, String>
     if text.len() as u64 > MAX_SKILL_MD {
         return Err(format!("`{SKILL_MD}` has more than {MAX_SKILL_MD} bytes"));
     }
-    front_matter::read(&text).map_err(|fault| format!("`{SKILL_MD}`: {fault}"))
+    front_matter::read(&text).map_err(|fault| fault.to_string())
 }
 
 /// Opens a file that is none but a file.

@@ -1,7 +1,7 @@
 //! The skills of a session: which there are, where their files lie, and what the prompt says of them.
 //!
 //! By precedence of names: the user's own, the provider's, those of this server for all, those that come with Foreword. A skill is
-//! listed only if its files can be shown. Nobody waits for the provider longer than [`Patience`] says, and what cannot be had is left
+//! listed only if its files are here. Nobody waits for the provider longer than [`Patience`] says, and what cannot be had is left
 //! out and told. Deliberately absent: which route or tier asks.
 
 mod archive;
@@ -468,6 +468,3 @@ fn combine(
         block,
     }
 }
-
-#[cfg(test)]
-mod tests;

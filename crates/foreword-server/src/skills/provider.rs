@@ -68,6 +68,9 @@ const USERS_AT_ONCE: usize = 16;
 /// How many users are remembered.
 const MOST_USERS: u64 = 10_000;
 
+/// How many refused archives are remembered.
+const MOST_REFUSALS: u64 = 1_000;
+
 /// The header of the key.
 const KEY_HEADER: HeaderName = HeaderName::from_static("x-internal-api-key");
 
@@ -89,6 +92,8 @@ pub(super) struct Provider {
     /// What was said last, user by user.
     kept: PathBuf,
     users: Moka<Arc<str>, Arc<User>>,
+    /// Archives that are not unpacked again to be refused again.
+    refusals: Moka<Digest, String>,
     /// Until when it counts as down, for users who were never seen before too.
     down_until: Mutex<Option<Instant>>,
     archives: Semaphore,
@@ -211,6 +216,7 @@ impl Provider {
             cache,
             kept: directory.join("provider"),
             users: Moka::builder().max_capacity(MOST_USERS).build(),
+            refusals: Moka::new(MOST_REFUSALS),
             down_until: Mutex::new(None),
             archives: Semaphore::new(ARCHIVES_AT_ONCE),
             asking: Semaphore::new(USERS_AT_ONCE),
@@ -256,9 +262,6 @@ impl Provider {
         let trouble = match (&state.failed, &state.answer) {
             (Some((_, why)), _) => Some(why.clone()),
             (None, None) => Some("the provider has not answered yet".to_owned()),
-            (None, Some(answer)) if answer.is_incomplete => {
-                Some("some skills could not be fetched yet".to_owned())
-            }
             (None, Some(_)) if !is_good && patience == Patience::Call => {
                 Some("the provider has not answered in time".to_owned())
             }
@@ -302,19 +305,28 @@ impl Provider {
     async fn ask(self: Arc<Self>, user: Arc<User>, email: Arc<str>) {
         let permit = self.asking.acquire().await;
         let listed = self.list(&email).await;
+        drop(permit);
         match listed {
             Ok(list) => {
                 *self
                     .down_until
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = None;
-                let answer = Arc::new(self.fetch(&user, &email, list).await);
+                let answer = self.fetch(&user, &email, list).await;
+                let is_incomplete = answer.is_incomplete;
+                let answer = Arc::new(answer);
                 let (path, kept) = (self.kept_of(&email), Kept::of(&answer));
                 let _ = tokio::task::spawn_blocking(move || write_kept(&path, &kept)).await;
                 let mut state = user.state();
                 state.answer = Some(answer);
-                state.answered = Some(Instant::now());
-                state.failed = None;
+                // What is missing is asked for again as soon as after a failure.
+                state.answered = (!is_incomplete).then(Instant::now);
+                state.failed = is_incomplete.then(|| {
+                    (
+                        Instant::now(),
+                        "some skills could not be fetched yet".to_owned(),
+                    )
+                });
             }
             Err(why) => {
                 let until = Instant::now() + AFTER_FAILURE;
@@ -331,7 +343,6 @@ impl Provider {
         }
         user.state().is_asking = false;
         user.asked.send_modify(|count| *count += 1);
-        drop(permit);
     }
 
     async fn list(&self, email: &str) -> Result<Vec<Listed>, String> {
@@ -394,7 +405,13 @@ impl Provider {
                 Err(NotHad::Later(why)) => {
                     tracing::warn!("The skill `{name}` of the provider cannot be fetched: {why}");
                     answer.is_incomplete = true;
-                    answer.refused.push(Refused::new(name.as_str(), why));
+                    // What was had before is better than nothing.
+                    let before = user.state().answer.clone();
+                    let before = before.iter().flat_map(|before| &before.skills);
+                    match before.into_iter().find(|skill| skill.name == name) {
+                        Some(before) => answer.skills.push(before.clone()),
+                        None => answer.refused.push(Refused::new(name.as_str(), why)),
+                    }
                     continue;
                 }
             };
@@ -421,7 +438,14 @@ impl Provider {
                 NotHad::Refused("its `zip_sha256` is no SHA-256 in hex digits".to_owned())
             })?),
         };
+        if let Some(digest) = &expected
+            && let Some(why) = self.refusals.get(digest)
+        {
+            return Err(NotHad::Refused(why));
+        }
+        // What was had without a hash says nothing about one.
         let known = user.state().unhashed.get(name).cloned();
+        let known = known.filter(|_| expected.is_none());
         match (&expected, &known) {
             (Some(digest), _) => {
                 if let Some(skill) = self.find(name, digest).await {
@@ -474,7 +498,10 @@ impl Provider {
         let kept = keeping
             .await
             .expect("unpacking does not panic, and nobody cancels it");
-        let skill = kept.map_err(NotHad::Refused)?;
+        let skill = kept.map_err(|why| {
+            self.refusals.insert(digest.clone(), why.clone());
+            NotHad::Refused(why)
+        })?;
         if expected.is_none() {
             let known = Unhashed {
                 digest,

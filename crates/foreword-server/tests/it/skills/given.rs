@@ -179,6 +179,12 @@ async fn fault_9_a_provider_that_is_down_or_wrong_degrades_and_is_marked() {
             .await;
         assert!(response.text().contains("This server&apos;s."));
         assert!(!response.header("x-prompt-degraded").is_empty());
+        let request = server.get("/system-prompt?chat_id=a&format=json");
+        let json = request
+            .header("x-user-email", "ann@example.com")
+            .await
+            .json();
+        assert_eq!(json["diagnostics"][0]["code"], "degraded", "{json}");
         assert!(server.skills_of("ann@example.com").await["degraded"].is_string());
         // It comes back without a restart, and what was degraded was not kept as good.
         provider.instead(None);

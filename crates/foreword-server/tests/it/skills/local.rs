@@ -140,7 +140,7 @@ async fn what_is_no_skill_is_left_out_with_the_reason() {
         summary[3].starts_with("link: `SKILL.md` cannot be read"),
         "{summary:?}"
     );
-    assert!(summary[4].starts_with("plain: `SKILL.md`: "), "{summary:?}");
+    assert!(summary[4].starts_with("plain: "), "{summary:?}");
     assert_eq!(summary.len(), 5);
 }
 
