@@ -105,31 +105,100 @@ fn introduction(shown: usize, total: usize) -> String {
 }
 
 /// The first `wanted` tools in order, as far as they have `room`, and how many these are.
+///
+/// Where not all have room, each server gets the same, and what one does not need goes to the others: long words of one server take
+/// nothing from those that come after it.
 fn list(
     servers: &[ToolServer],
     options: ToolsPromptOptions,
     wanted: usize,
     room: usize,
 ) -> (String, usize) {
+    let mut left = wanted;
+    let lists: Vec<ServerList> = grouped(servers)
+        .into_iter()
+        .map(|(name, group)| {
+            let list = ServerList::new(name, &group, options, left, room);
+            left = left.saturating_sub(group.tools.len());
+            list
+        })
+        .collect();
+    let needs: Vec<usize> = lists.iter().map(ServerList::bytes).collect();
+    let share = fair_share(&needs, room);
     let mut body = String::new();
     let mut shown = 0;
-    for (name, group) in grouped(servers) {
+    for list in lists {
         // The heading appears with the server's first tool, or not at all.
-        let mut heading = server_heading(name, &group, options);
-        for tool in group.tools {
-            if shown == wanted {
-                return (body, shown);
+        let mut heading = list.heading;
+        let mut room = share;
+        for entry in list.entries {
+            let bytes = heading.len() + entry.len();
+            if bytes > room {
+                break;
             }
-            let entry = tool_entry(tool, options);
-            if body.len() + heading.len() + entry.len() > room {
-                return (body, shown);
-            }
+            room -= bytes;
             body.push_str(&std::mem::take(&mut heading));
             body.push_str(&entry);
             shown += 1;
         }
     }
     (body, shown)
+}
+
+/// What there is to say of a server.
+struct ServerList {
+    heading: String,
+    /// Of its tools in order, no more than could have room.
+    entries: Vec<String>,
+}
+
+impl ServerList {
+    fn new(
+        name: &str,
+        group: &Group<'_>,
+        options: ToolsPromptOptions,
+        wanted: usize,
+        room: usize,
+    ) -> Self {
+        let mut bytes = 0;
+        let entries = group
+            .tools
+            .iter()
+            .take(wanted)
+            .map(|tool| tool_entry(tool, options));
+        Self {
+            heading: server_heading(name, group, options),
+            entries: entries
+                .take_while(|entry| {
+                    let fits = bytes <= room;
+                    bytes += entry.len();
+                    fits
+                })
+                .collect(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        if self.entries.is_empty() {
+            return 0;
+        }
+        self.heading.len() + self.entries.iter().map(String::len).sum::<usize>()
+    }
+}
+
+/// The most that each may take, so that all together take no more than `room`.
+fn fair_share(needs: &[usize], room: usize) -> usize {
+    let mut needs = needs.to_vec();
+    needs.sort_unstable();
+    let (mut room, mut left) = (room, needs.len());
+    for need in needs {
+        if need > room / left {
+            return room / left;
+        }
+        room -= need;
+        left -= 1;
+    }
+    usize::MAX
 }
 
 /// All that is known of the servers of one name.

@@ -126,6 +126,7 @@ fn examine(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
     findings.extend(settings(loaded, allow_unauthenticated));
     findings.push(address(config));
     findings.extend(sandbox(config));
+    findings.extend(skills(config));
     findings.extend(connections(loaded));
     findings.extend(
         loaded
@@ -321,6 +322,44 @@ fn sandbox(config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// Which skills are there for all, which are left out, and whether the provider answers.
+fn skills(config: &Config) -> Vec<Finding> {
+    let what = "skills";
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return Vec::new();
+    };
+    let looked = runtime.block_on(foreword_server::skills::look(
+        &config.skills,
+        &config.data_dir,
+    ));
+    let shipped = if config.skills.shipped {
+        "and those that come with Foreword"
+    } else {
+        "and no others"
+    };
+    let found = format!(
+        "{} for all in the data directory, {shipped}",
+        count(looked.public, "skill")
+    );
+    let mut findings = vec![Finding::new(what, State::Good, found)];
+    findings.extend(looked.refused.into_iter().map(|refused| {
+        Finding::new(
+            what,
+            State::Note,
+            format!("`{}` is left out: {}", refused.name, refused.why),
+        )
+    }));
+    findings.extend(looked.provider.map(|answer| match answer {
+        Ok(()) => Finding::new("provider", State::Good, "the provider of skills answers"),
+        Err(why) => Finding::new("provider", State::Note, format!("the provider of skills: {why}"))
+            .cure("check `skills.provider.url` and its key; until it answers, what it said last counts"),
+    }));
+    findings
+}
+
 /// How long a connected server may take to list its tools here.
 const TO_CONNECT: Duration = Duration::from_secs(20);
 
@@ -353,6 +392,14 @@ fn connections(loaded: &Loaded) -> Vec<Finding> {
         findings.extend(
             doubts.map(|doubt| Finding::new(what, State::Note, format!("`{name}`: {doubt}"))),
         );
+    }
+    if all.is_empty() && findings.is_empty() {
+        let file = server::connections_file(config);
+        let found = format!(
+            "none; `{}` would name MCP servers to connect to",
+            file.display()
+        );
+        return vec![Finding::new(what, State::Good, found)];
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

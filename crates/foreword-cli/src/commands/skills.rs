@@ -21,7 +21,8 @@ pub(crate) fn run(loaded: &Loaded, command: &SkillsCommand) -> anyhow::Result<()
                     .into());
             }
             let skills = loaded.config.data_dir.join("skills/user");
-            print(&skills.join(user_directory(&email)).display().to_string())
+            let path = std::path::absolute(skills.join(user_directory(&email)))?;
+            print(&path.display().to_string())
         }
     }
 }

@@ -247,3 +247,50 @@ fn a_connection_of_the_configuration_counts_before_one_of_the_file() {
         ])
     );
 }
+
+/// A program that is dropped while it runs leaves a handler for the ends of programs behind, which interrupts whoever waits.
+#[test]
+fn an_edit_while_a_server_connects_costs_no_sandbox() {
+    let place = place(&json!({"slow": {"command": "/bin/sleep", "args": ["100"]}}));
+    let server = place.serve(&["--sandbox", "namespace"]);
+    wait_for(&server, "slow", "connecting");
+    write(&place, &json!({}));
+    wait_for(&server, "slow", "absent");
+    let url = server.url("/mcp");
+    for chat in 0..12 {
+        let id = format!("chat-{chat}");
+        let chat = crate::chat::Chat { url: &url, id: &id };
+        assert_eq!(chat.bash("echo fine"), "fine");
+    }
+}
+
+#[test]
+fn what_other_clients_write_switches_off_here_too() {
+    let place = place(&json!({}));
+    let off = tiny(&place, &json!({"enabled": false}));
+    let some = tiny(&place, &json!({"disabledTools": ["linger"]}));
+    write(&place, &json!({"off": off, "some": some}));
+    let server = place.serve(&["--sandbox", "none"]);
+    wait_for(&server, "off", "disabled");
+    wait_for(&server, "some", "refused");
+}
+
+#[test]
+fn a_connection_to_this_server_itself_has_its_own_tools_and_no_end_of_them() {
+    let place = with_tiny(&json!({}));
+    let server = place.serve(&["--sandbox", "none"]);
+    wait_for(&server, "tiny", "ready");
+    let itself = json!({"url": server.url("/mcp"), "refresh": 1});
+    write(
+        &place,
+        &json!({"tiny": tiny(&place, &json!({})), "itself": itself}),
+    );
+    wait_for(&server, "itself", "ready");
+    let first = shown(&server)["servers"][0]["last_refresh"].clone();
+    eventually("it is listed again", SOON, || {
+        (shown(&server)["servers"][0]["last_refresh"] != first).then_some(())
+    });
+    let shown = shown(&server);
+    assert_eq!(shown["servers"][0]["tools"], 1, "{shown}");
+    assert_eq!(shown["tools_count"], 3);
+}

@@ -287,6 +287,8 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         ok     limit          tmp_bytes: kept by the kernel
         ok     limit          workspace_quota_bytes: looked at each second
         ok     limit          min_free_bytes: looked at each second
+        ok     skills         0 skills for all in the data directory, and those that come with Foreword
+        ok     connection     none; `./data/connections.json` would name MCP servers to connect to
     "#]].assert_eq(&ran.replace(&free, "[ADDRESS]"));
     assert!(!place.path("data").exists(), "looking made something");
 
@@ -308,6 +310,8 @@ fn doctor_says_what_works_and_the_cure_for_the_rest() {
         error  settings       there is an admin key but no API key, so nobody but admins could use the server; set `FOREWORD_API_KEY` too
         error  address        `[ADDRESS]` is in use by another process; stop that one, or use `--listen`
         error  sandbox        the container engine at unix:///nowhere/docker.sock does not answer: Socket not found: /nowhere/docker.sock; start it, or set `sandbox.docker.host` to where it is
+        ok     skills         0 skills for all in the data directory, and those that come with Foreword
+        ok     connection     none; `./data/connections.json` would name MCP servers to connect to
     "#]].assert_eq(&ran.replace(&address, "[ADDRESS]"));
 }
 

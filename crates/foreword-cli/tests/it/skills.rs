@@ -107,8 +107,30 @@ fn fault_9_tools_work_while_the_provider_of_skills_is_down() {
 fn the_directory_of_a_users_skills_can_be_asked_for() {
     let place = Place::new();
     let path = place.run(&["skills", "path", "Ann@Example.com"]).ok();
-    assert_eq!(path, "./data/skills/user/ann@example.com\n");
+    assert_eq!(path, "[DIR]/data/skills/user/ann@example.com\n");
     let odd = place.run(&["skills", "path", "o'neil@example.com"]).ok();
-    assert!(odd.starts_with("./data/skills/user/x-"), "{odd}");
+    assert!(odd.starts_with("[DIR]/data/skills/user/x-"), "{odd}");
     assert_eq!(place.run(&["skills", "path", "nobody"]).code, Some(2));
+}
+
+#[test]
+fn doctor_tells_of_skills_and_of_their_provider_and_writes_nothing() {
+    let place = Place::new();
+    write_skill(&place, "public/pdf", "Reads PDF files.");
+    place.write("data/skills/public/broken/SKILL.md", "no front matter");
+    place.write(
+        "foreword.toml",
+        "[skills.provider]\nurl = \"http://127.0.0.1:1\"\n",
+    );
+    let doctor = place
+        .run(&["doctor", "--listen", "127.0.0.1:0", "--sandbox", "none"])
+        .stdout;
+    for found in [
+        "ok     skills         1 skill for all in the data directory, and those that come with Foreword",
+        "note   skills         `broken` is left out: ",
+        "note   provider       the provider of skills: it cannot be reached",
+    ] {
+        assert!(doctor.contains(found), "{doctor}");
+    }
+    assert!(!place.path("data/skills/shipped").exists());
 }

@@ -502,6 +502,47 @@ fn the_whole_stays_within_64_kib_and_says_what_is_left_out() {
 }
 
 #[test]
+fn long_words_of_one_server_take_nothing_from_the_others() {
+    let long = (0..100).map(|at| {
+        tool(
+            &format!("long-{at:03}"),
+            &"d".repeat(2_000),
+            &json!({}),
+            &[],
+        )
+    });
+    let short = || (0..20).map(|at| tool(&format!("short-{at:03}"), "Short.", &json!({}), &[]));
+    let servers = [
+        server("a", long.clone().collect()),
+        server("m", short().collect()),
+        server("z", short().collect()),
+    ];
+    let prompt = tools_prompt(&servers, all());
+    assert!(prompt.text.len() <= 64 * 1024);
+    assert!(
+        prompt.text.len() > 61 * 1024,
+        "what the others do not need is used"
+    );
+    assert_eq!(prompt.text.matches("short-").count(), 40);
+    assert_eq!(prompt.total, 140);
+    let shown = prompt.text.matches("long-").count();
+    assert_eq!(prompt.shown, shown + 40);
+    // Two of them share what is left.
+    let both = [
+        server("a", long.clone().collect()),
+        server("z", long.collect()),
+        server("m", short().collect()),
+    ];
+    let text = tools_prompt(&both, all()).text;
+    let (first, rest) = text.split_once("### m").unwrap();
+    assert_eq!(
+        first.matches("long-").count(),
+        rest.matches("long-").count()
+    );
+    assert_eq!(rest.matches("short-").count(), 20);
+}
+
+#[test]
 fn tools_of_no_named_server_come_first_without_a_heading() {
     check(
         &[

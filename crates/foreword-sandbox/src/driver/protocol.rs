@@ -11,6 +11,7 @@ use std::{
     path::PathBuf,
 };
 
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -200,12 +201,15 @@ pub(crate) fn send<M: Serialize>(
             "no message has more than {MOST_DESCRIPTORS} descriptors"
         );
     }
-    sendmsg(
-        socket,
-        &[IoSlice::new(&bytes)],
-        &mut control,
-        flags | SendFlags::NOSIGNAL,
-    )?;
+    // A server that starts other programs has a handler for their ends, which interrupts this.
+    retry_on_intr(|| {
+        sendmsg(
+            &socket,
+            &[IoSlice::new(&bytes)],
+            &mut control,
+            flags | SendFlags::NOSIGNAL,
+        )
+    })?;
     Ok(())
 }
 
@@ -217,12 +221,14 @@ pub(crate) fn receive<M: DeserializeOwned>(
     let mut bytes = vec![0; MOST_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut bytes)],
-        &mut control,
-        flags | RecvFlags::CMSG_CLOEXEC,
-    );
+    let received = retry_on_intr(|| {
+        recvmsg(
+            &socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut control,
+            flags | RecvFlags::CMSG_CLOEXEC,
+        )
+    });
     let received = match received {
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         other => other?,

@@ -15,6 +15,7 @@ use std::{
 };
 
 use rustix::{
+    io::retry_on_intr,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair,
         sockopt::{Timeout, set_socket_timeout},
@@ -65,7 +66,8 @@ impl Drop for Fresh {
         if let Some(Started { socket, pidfd }) = self.started.take() {
             drop(socket);
             if let Some(pidfd) = pidfd {
-                let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+                let ended = || waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+                let _ = retry_on_intr(ended);
             }
         }
         if let Some(group) = &self.group {
@@ -138,7 +140,8 @@ impl Drop for Unready {
     fn drop(&mut self) {
         if let Some(pidfd) = &self.0 {
             let _ = pidfd_send_signal(pidfd, Signal::KILL);
-            let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            let ended = || waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+            let _ = retry_on_intr(ended);
         }
     }
 }

@@ -114,8 +114,21 @@ fn server_of(server: &Value) -> Written {
              `/mcp`), with `\"type\": \"http\"`, or put a bridge such as mcp-remote in front of it",
         );
     }
+    // What would leave something out must not be passed over.
+    if let Some(key) = ["disabledTools", "excludeTools"].iter().find(|key| {
+        fields
+            .get(**key)
+            .is_some_and(|named| *named != Value::Array(Vec::new()))
+    }) {
+        return refused(&format!(
+            "`{key}` is not read: list in `tools` those to take"
+        ));
+    }
+    let mut fields = fields.clone();
+    if fields.remove("enabled") == Some(Value::Bool(false)) {
+        fields.insert("disabled".to_owned(), Value::Bool(true));
+    }
     let (known, unknown): (Map<_, _>, Map<_, _>) = fields
-        .clone()
         .into_iter()
         .partition(|(key, _)| keys().contains(&key.as_str()));
     let doubts = unknown
@@ -140,7 +153,8 @@ fn server_of(server: &Value) -> Written {
         };
         let what = what
             .replace("a sequence", "a list")
-            .replace("a map", "an object");
+            .replace("a map", "an object")
+            .replace("u64", "a whole number");
         format!("`{path}`: {what}")
     });
     // Others count in milliseconds.

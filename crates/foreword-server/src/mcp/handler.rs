@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -282,7 +282,12 @@ impl ServerHandler for Handler {
         session.map_err(|error| refuse(&context, &error))?;
         self.wait_for_connections().await;
         let catalog = self.app.connections().catalog();
-        let tools = self.app.tools().iter().chain(&catalog.tools);
+        let handed_on = if is_foreword(&context) {
+            &[]
+        } else {
+            &catalog.tools[..]
+        };
+        let tools = self.app.tools().iter().chain(handed_on);
         let mut result = ListToolsResult::with_all_items(tools.cloned().collect());
         if speaks_2026(&context) {
             result.ttl_ms = Some(TOOLS_TTL_MS);
@@ -456,6 +461,18 @@ const KNOWN_METHODS: [&str; 13] = [
     "subscriptions/listen",
     "prompts/list",
 ];
+
+/// Whether another Foreword asks, or this one itself. It gets our own tools alone: what is handed on would be handed on to each other
+/// without end.
+fn is_foreword(context: &RequestContext<RoleServer>) -> bool {
+    let agent = http_call(context)
+        .and_then(|(parts, _)| parts.headers.get(header::USER_AGENT)?.to_str().ok());
+    let by_agent = agent.is_some_and(|agent| agent.starts_with("foreword/"));
+    by_agent
+        || context
+            .client_info()
+            .is_some_and(|client| client.name == "foreword")
+}
 
 /// What counts the calls of a server's tools, all together: their names are not ours, and there may be thousands.
 fn label_of(route: &Route) -> Cow<'static, str> {

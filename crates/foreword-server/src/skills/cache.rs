@@ -9,10 +9,12 @@ use std::{
     time::Duration,
 };
 
+use moka::sync::Cache as Moka;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::{
     archive,
+    front_matter::FrontMatter,
     local::{self, LocalSkill},
     name::SkillName,
 };
@@ -24,7 +26,15 @@ const HALF_DONE: Duration = Duration::from_hours(1);
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     root: PathBuf,
+    /// What SKILL.md of each says, shared by all users that have it.
+    known: Moka<Digest, Arc<FrontMatter>>,
 }
+
+/// How much of what is known is remembered, in bytes.
+const KNOWN_BYTES: u64 = 32 << 20;
+
+/// What is known of a skill beside its own words, in bytes.
+const KNOWN_OVERHEAD: usize = 512;
 
 /// The SHA-256 of an archive, in lower-case hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -52,7 +62,18 @@ impl Digest {
 
 impl Cache {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root }
+        let weigh = |_: &Digest, front_matter: &Arc<FrontMatter>| {
+            // Its fields hold the description once more, and what else there is.
+            let fields = serde_json::to_vec(&front_matter.fields).map_or(0, |json| json.len());
+            u32::try_from(2 * fields + KNOWN_OVERHEAD).unwrap_or(u32::MAX)
+        };
+        Self {
+            root,
+            known: Moka::builder()
+                .max_capacity(KNOWN_BYTES)
+                .weigher(weigh)
+                .build(),
+        }
     }
 
     fn directory(&self, digest: &Digest) -> PathBuf {
@@ -73,10 +94,17 @@ impl Cache {
         if !directory.is_dir() {
             return None;
         }
-        let front_matter = local::read_front_matter(&directory).ok()?;
+        let known = self.known.get(digest);
+        let front_matter = if let Some(known) = known {
+            known
+        } else {
+            let read = Arc::new(local::read_front_matter(&directory).ok()?);
+            self.known.insert(digest.clone(), Arc::clone(&read));
+            read
+        };
         Some(LocalSkill {
             name: name.clone(),
-            front_matter: Arc::new(front_matter),
+            front_matter,
             directory,
             identity: format!("sha256-{}", digest.as_str()),
         })

@@ -51,8 +51,8 @@ const MOST_MANIFESTS: u64 = 1_000;
 /// How much the sets that are remembered may take, in bytes.
 const SETS_BYTES: u64 = 32 << 20;
 
-/// What a set takes beside its block.
-const SET_OVERHEAD: usize = 1024;
+/// What a set, and each skill of it, takes beside its block, in bytes.
+const SET_OVERHEAD: usize = 512;
 
 /// How many chats' views are remembered; one that is forgotten is compared once more.
 const MOST_VIEWS: u64 = 10_000;
@@ -246,6 +246,9 @@ impl Skills {
             troubles.push(format!("the provider of skills is not asked: {why}"));
             None
         });
+        if let Some(provider) = &provider {
+            provider.tidy();
+        }
         let mut skills = Self::with(Some(root), shipped, provider);
         if let Some(inner) = Arc::get_mut(&mut skills.inner) {
             inner.elsewhere = elsewhere;
@@ -266,7 +269,8 @@ impl Skills {
                 sets: Remembered::builder()
                     .max_capacity(SETS_BYTES)
                     .weigher(|_, made: &Arc<Made>| {
-                        let bytes = made.set.block.len() + SET_OVERHEAD;
+                        let bytes =
+                            made.set.block.len() + (made.set.skills.len() + 1) * SET_OVERHEAD;
                         u32::try_from(bytes).unwrap_or(u32::MAX)
                     })
                     .build(),
@@ -397,6 +401,33 @@ impl Skills {
             tracing::error!("{why}");
         }
         Ok(view::directories(&root))
+    }
+}
+
+/// What is found where skills come from, without changing anything.
+#[derive(Debug)]
+pub struct Looked {
+    /// How many skills for all lie in the data directory.
+    pub public: usize,
+    /// Which of them are left out.
+    pub refused: Vec<Refused>,
+    /// Whether the provider answers, if there is one.
+    pub provider: Option<Result<(), String>>,
+}
+
+/// Looks where skills come from, and asks the provider.
+pub async fn look(config: &SkillsConfig, data_dir: &Path) -> Looked {
+    let root = data_dir.join(DIRECTORY);
+    let found = local::look(&root.join("public"));
+    let provider = match Provider::new(&config.provider, &root) {
+        Ok(None) => None,
+        Ok(Some(provider)) => Some(provider.check().await),
+        Err(why) => Some(Err(why)),
+    };
+    Looked {
+        public: found.skills.len(),
+        refused: found.refused,
+        provider,
     }
 }
 

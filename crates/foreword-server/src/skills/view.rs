@@ -14,11 +14,14 @@ use std::{
 };
 
 use foreword_sandbox::SkillsDirectory;
+use rustix::fs::{FlockOperation, flock};
 
 use super::{Group, Skill, local};
 
 /// What lies in the directory of a chat's skills: `public/NAME identity` a line.
 const MANIFEST: &str = "manifest";
+/// Locked by who changes anything.
+const LOCK: &str = "lock";
 /// Where skills are made before they are moved into place.
 const MAKING: &str = "making";
 
@@ -37,6 +40,9 @@ pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>
     for group in [Group::Public, Group::User] {
         make(&root.join(group.as_str()))?;
     }
+    // Another process on the same data may be at it.
+    let lock = fs::File::create(root.join(LOCK))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
     let manifest = root.join(MANIFEST);
     let before = read_manifest(&manifest);
     let wanted: BTreeMap<String, &Skill> = skills
