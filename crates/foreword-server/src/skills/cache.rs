@@ -13,7 +13,7 @@ use moka::sync::Cache as Moka;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::{
-    archive,
+    archive::{self, ArchiveFault},
     front_matter::FrontMatter,
     local::{self, LocalSkill},
     name::SkillName,
@@ -40,13 +40,19 @@ const KNOWN_OVERHEAD: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Digest(String);
 
+/// Why an archive is not kept.
+pub(super) enum NotKept {
+    /// Its bytes are not allowed, now or later.
+    Refused(String),
+    /// Something went wrong here that may pass, such as a full disk.
+    Failed(String),
+}
+
 impl Digest {
-    /// Takes 64 hex digits.
+    /// Takes 64 hex digits, in any case, with or without `sha256:` before them.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let text = text
-            .strip_prefix("sha256:")
-            .unwrap_or(text)
-            .to_ascii_lowercase();
+        let text = text.trim().to_ascii_lowercase();
+        let text = text.strip_prefix("sha256:").unwrap_or(&text).to_owned();
         let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_hash.then_some(Self(text))
     }
@@ -116,21 +122,24 @@ impl Cache {
         name: &SkillName,
         digest: &Digest,
         archive: &mut File,
-    ) -> Result<LocalSkill, String> {
+    ) -> Result<LocalSkill, NotKept> {
         if let Some(known) = self.find(name, digest) {
             return Ok(known);
         }
-        let failed = |error: io::Error| format!("it cannot be kept: {error}");
+        let failed = |error: io::Error| NotKept::Failed(format!("it cannot be kept: {error}"));
         archive.rewind().map_err(failed)?;
         let unpacking = tempfile::Builder::new()
             .prefix(".unpacking-")
             .tempdir_in(&self.root);
         let unpacking = unpacking.map_err(failed)?;
-        archive::unpack(archive, unpacking.path()).map_err(|fault| fault.to_string())?;
-        local::read_front_matter(unpacking.path())?;
+        archive::unpack(archive, unpacking.path()).map_err(|fault| match fault {
+            ArchiveFault::Io(_) => NotKept::Failed(fault.to_string()),
+            fault => NotKept::Refused(fault.to_string()),
+        })?;
+        local::read_front_matter(unpacking.path()).map_err(NotKept::Refused)?;
         place(unpacking, &self.directory(digest)).map_err(failed)?;
         self.find(name, digest)
-            .ok_or_else(|| "it is gone as soon as it was kept".to_owned())
+            .ok_or_else(|| NotKept::Failed("it is gone as soon as it was kept".to_owned()))
     }
 
     /// Removes what an earlier process left half done; what is young may be another process's work.

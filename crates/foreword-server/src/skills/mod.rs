@@ -19,7 +19,6 @@ mod view;
 use std::{
     collections::BTreeSet,
     hash::{DefaultHasher, Hash, Hasher},
-    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -73,7 +72,7 @@ struct Inner {
     provider: Option<Arc<Provider>>,
     sets: Remembered<Option<Arc<str>>, Arc<Made>>,
     manifests: Remembered<String, Arc<Manifest>>,
-    views: Remembered<SandboxKey, u64>,
+    views: Remembered<SandboxKey, (u64, Option<view::Stamp>)>,
     showing: ChatQueue,
 }
 
@@ -374,10 +373,10 @@ impl Skills {
         sets: &[Arc<SkillSet>],
         workspace: &Workspace,
         key: &SandboxKey,
-    ) -> io::Result<Vec<SkillsDirectory>> {
+    ) -> Vec<SkillsDirectory> {
         let root = workspace.skills_path();
         if !self.are_kept() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         let _turn = self.inner.showing.turn(key).await;
         let mut hasher = DefaultHasher::new();
@@ -385,22 +384,30 @@ impl Skills {
             set.revision.hash(&mut hasher);
         }
         let revision = hasher.finish();
-        if self.inner.views.get(key) == Some(revision) && root.is_dir() {
-            return Ok(view::directories(&root));
+        // The stamp tells whether another process has changed it since.
+        let stamp = view::stamp(&root);
+        if stamp.is_some() && self.inner.views.get(key) == Some((revision, stamp)) {
+            return view::directories(&root);
         }
         let skills = sets.iter().flat_map(|set| set.skills.iter().cloned());
         let (shown, place) = (skills.collect::<Vec<_>>(), root.clone());
         let showing = tokio::task::spawn_blocking(move || view::show(&shown, &place));
-        let failed = showing
+        let shown = showing
             .await
-            .expect("showing does not panic, and nobody cancels it")?;
-        if failed.is_empty() {
-            self.inner.views.insert(key.clone(), revision);
+            .expect("showing does not panic, and nobody cancels it");
+        match shown {
+            Ok(failed) if failed.is_empty() => {
+                self.inner
+                    .views
+                    .insert(key.clone(), (revision, view::stamp(&root)));
+            }
+            Ok(failed) => failed.into_iter().for_each(|why| tracing::error!("{why}")),
+            Err(error) => {
+                tracing::error!(%error, "The skills of a chat cannot be shown to its sandbox");
+            }
         }
-        for why in failed {
-            tracing::error!("{why}");
-        }
-        Ok(view::directories(&root))
+        // Also where it failed: what the sandbox is started with is what it can ever see.
+        view::directories(&root)
     }
 }
 

@@ -19,16 +19,17 @@ use moka::sync::Cache as Moka;
 use percent_encoding::utf8_percent_encode;
 use reqwest::{Client, Response, Url, redirect::Policy};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::{
     io::AsyncWriteExt,
-    sync::{Semaphore, watch},
+    sync::{OnceCell, Semaphore, watch},
     time::timeout,
 };
 
 use super::{
     Refused,
-    cache::{Cache, Digest},
+    cache::{Cache, Digest, NotKept},
     config::ProviderConfig,
     local::LocalSkill,
     name::{SkillName, user_directory},
@@ -71,6 +72,15 @@ const MOST_USERS: u64 = 1_000;
 /// How many refused archives are remembered.
 const MOST_REFUSALS: u64 = 1_000;
 
+/// Why something may be missing of an answer.
+const INCOMPLETE: &str = "some skills could not be fetched yet";
+
+/// How long an archive that did not come is not asked for again.
+const LATE_FOR: Duration = Duration::from_mins(1);
+
+/// How many of those are remembered.
+const MOST_LATE: u64 = 1_000;
+
 /// An address that is nobody's.
 const NOBODY: &str = "doctor@foreword.invalid";
 
@@ -97,6 +107,8 @@ pub(super) struct Provider {
     users: Moka<Arc<str>, Arc<User>>,
     /// Archives that are not unpacked again to be refused again.
     refusals: Moka<Digest, String>,
+    /// Archives that did not come in time, by name and by hash or user.
+    late: Moka<String, ()>,
     /// Until when it counts as down, for users who were never seen before too.
     down_until: Mutex<Option<Instant>>,
     archives: Semaphore,
@@ -106,6 +118,8 @@ pub(super) struct Provider {
 /// One user, as far as the provider has spoken of them.
 struct User {
     state: Mutex<State>,
+    /// Set when it was looked for what was kept.
+    looked_up: OnceCell<()>,
     /// Counts what came of asking.
     asked: watch::Sender<u64>,
 }
@@ -116,7 +130,8 @@ struct State {
     answered: Option<Instant>,
     failed: Option<(Instant, String)>,
     is_asking: bool,
-    was_looked_up: bool,
+    /// When it was asked for that is being asked for, or was last.
+    asked: Option<Instant>,
     /// What is known of archives whose hash the list does not tell.
     unhashed: BTreeMap<SkillName, Unhashed>,
 }
@@ -157,10 +172,10 @@ pub(super) struct Given {
 /// The list as the provider writes it.
 #[derive(Deserialize)]
 struct List {
-    enabled_skills: Vec<Listed>,
+    enabled_skills: Vec<Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Listed {
     name: String,
     category: Option<String>,
@@ -171,6 +186,9 @@ struct Listed {
 #[derive(Default, Serialize, Deserialize)]
 struct Kept {
     skills: Vec<KeptSkill>,
+    /// Whether something is missing.
+    #[serde(default)]
+    incomplete: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -219,6 +237,10 @@ impl Provider {
             kept: directory.join("provider"),
             users: Moka::builder().max_capacity(MOST_USERS).build(),
             refusals: Moka::new(MOST_REFUSALS),
+            late: Moka::builder()
+                .max_capacity(MOST_LATE)
+                .time_to_live(LATE_FOR)
+                .build(),
             down_until: Mutex::new(None),
             archives: Semaphore::new(ARCHIVES_AT_ONCE),
             asking: Semaphore::new(USERS_AT_ONCE),
@@ -240,10 +262,15 @@ impl Provider {
         let user = self.users.get_with(Arc::clone(email), || {
             Arc::new(User {
                 state: Mutex::default(),
+                looked_up: OnceCell::new(),
                 asked: watch::Sender::new(0),
             })
         });
-        self.look_up(&user, email).await;
+        let most = match patience {
+            Patience::Handshake => self.handshake_wait,
+            Patience::Call => LIST_WITHIN,
+        };
+        let _ = timeout(most, self.look_up(&user, email)).await;
         let mut asked = user.asked.subscribe();
         let wait = {
             let mut state = user.state();
@@ -256,24 +283,32 @@ impl Provider {
             let is_fresh = age.is_some_and(|age| age < REFRESH_AFTER);
             if !state.is_asking && !failed_just_now && !is_fresh {
                 state.is_asking = true;
+                state.asked = Some(Instant::now());
                 tokio::spawn(Arc::clone(self).ask(Arc::clone(&user), Arc::clone(email)));
             }
             match patience {
                 _ if is_good || !state.is_asking => None,
-                Patience::Call => Some(LIST_WITHIN),
+                // From when it was asked: archives that take longer are waited for by nobody.
+                Patience::Call => {
+                    let since = state.asked.map_or(LIST_WITHIN, |asked| asked.elapsed());
+                    LIST_WITHIN.checked_sub(since)
+                }
                 Patience::Handshake if state.answer.is_some() || self.is_down() => None,
                 Patience::Handshake => Some(self.handshake_wait),
             }
         };
         if let Some(wait) = wait {
+            let answered =
+                async { while asked.changed().await.is_ok() && user.state().is_asking {} };
             // Over that time, with what there is.
-            let _ = timeout(wait, asked.changed()).await;
+            let _ = timeout(wait, answered).await;
         }
         let state = user.state();
         let is_good = state.answered.is_some_and(|at| at.elapsed() < GOOD_FOR);
         let trouble = match (&state.failed, &state.answer) {
             (Some((_, why)), _) => Some(why.clone()),
             (None, None) => Some("the provider has not answered yet".to_owned()),
+            (None, Some(answer)) if answer.is_incomplete => Some(INCOMPLETE.to_owned()),
             (None, Some(_)) if !is_good && patience == Patience::Call => {
                 Some("the provider has not answered in time".to_owned())
             }
@@ -295,18 +330,18 @@ impl Provider {
 
     /// Reads what was kept of a user, once.
     async fn look_up(&self, user: &User, email: &str) {
-        if std::mem::replace(&mut user.state().was_looked_up, true) {
-            return;
-        }
-        let (path, cache) = (self.kept_of(email), self.cache.clone());
-        let reading = tokio::task::spawn_blocking(move || read_kept(&path, &cache));
-        let kept = reading
-            .await
-            .expect("reading does not panic, and nobody cancels it");
-        let mut state = user.state();
-        if state.answer.is_none() {
-            state.answer = kept.map(Arc::new);
-        }
+        let looking = async {
+            let (path, cache) = (self.kept_of(email), self.cache.clone());
+            let reading = tokio::task::spawn_blocking(move || read_kept(&path, &cache));
+            let kept = reading
+                .await
+                .expect("reading does not panic, and nobody cancels it");
+            let mut state = user.state();
+            if state.answer.is_none() {
+                state.answer = kept.map(Arc::new);
+            }
+        };
+        user.looked_up.get_or_init(|| looking).await;
     }
 
     fn kept_of(&self, email: &str) -> PathBuf {
@@ -324,6 +359,9 @@ impl Provider {
                     .down_until
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = None;
+                // What was switched off is off at once, however long the archives of others take.
+                let at_hand = Arc::new(self.at_hand(&user, &list).await);
+                user.state().answer = Some(at_hand);
                 let answer = self.fetch(&user, &email, list).await;
                 let is_incomplete = answer.is_incomplete;
                 let answer = Arc::new(answer);
@@ -333,23 +371,22 @@ impl Provider {
                 state.answer = Some(answer);
                 // What is missing is asked for again as soon as after a failure.
                 state.answered = (!is_incomplete).then(Instant::now);
-                state.failed = is_incomplete.then(|| {
-                    (
-                        Instant::now(),
-                        "some skills could not be fetched yet".to_owned(),
-                    )
-                });
+                state.failed = is_incomplete.then(|| (Instant::now(), INCOMPLETE.to_owned()));
             }
             Err(why) => {
-                let until = Instant::now() + AFTER_FAILURE;
-                let mut down = self
-                    .down_until
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                if down.replace(until).is_none() {
-                    tracing::warn!("The provider of skills cannot be asked: {why}");
+                // A list that cannot be read is one user's trouble.
+                if why.starts_with(UNREACHABLE) || why.starts_with(NO_ANSWER) {
+                    let until = Instant::now() + AFTER_FAILURE;
+                    let mut down = self
+                        .down_until
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner);
+                    if down.replace(until).is_none() {
+                        tracing::warn!("The provider of skills cannot be asked: {why}");
+                    }
+                } else {
+                    tracing::warn!("The provider's list of a user's skills cannot be had: {why}");
                 }
-                drop(down);
                 user.state().failed = Some((Instant::now(), why));
             }
         }
@@ -357,7 +394,7 @@ impl Provider {
         user.asked.send_modify(|count| *count += 1);
     }
 
-    async fn list(&self, email: &str) -> Result<Vec<Listed>, String> {
+    async fn list(&self, email: &str) -> Result<Vec<Entry>, String> {
         let asking = async {
             let url = self.url(&["api", "internal", "user-config", email], email);
             let answer = self
@@ -379,28 +416,20 @@ impl Provider {
             if list.enabled_skills.len() > MAX_SKILLS {
                 return Err(format!("it lists more than {MAX_SKILLS} skills"));
             }
-            Ok(list.enabled_skills)
+            Ok(list.enabled_skills.into_iter().map(listed).collect())
         };
         timeout(LIST_WITHIN, asking)
             .await
-            .map_err(|_| format!("it did not answer within {} s", LIST_WITHIN.as_secs()))?
+            .map_err(|_| format!("{NO_ANSWER} within {} s", LIST_WITHIN.as_secs()))?
     }
 
     /// Fetches what is not there yet.
-    async fn fetch(&self, user: &User, email: &str, list: Vec<Listed>) -> Answer {
-        let mut answer = Answer::default();
-        let mut named = Vec::new();
-        for listed in list {
-            match SkillName::new(&listed.name) {
-                Some(name) => named.push((name, listed)),
-                None => answer.refused.push(Refused::new(
-                    &one_line(&listed.name, 64),
-                    "a skill is called by 1 to 64 of `a-z`, `0-9` and `-`",
-                )),
-            }
-        }
-        named.sort_by(|(left, _), (right, _)| left.cmp(right));
-        named.dedup_by(|(left, _), (right, _)| left == right);
+    async fn fetch(&self, user: &User, email: &str, list: Vec<Entry>) -> Answer {
+        let (named, refused) = sorted_out(list);
+        let mut answer = Answer {
+            refused,
+            ..Answer::default()
+        };
         let fetched = stream::iter(named.into_iter().map(|(name, listed)| async move {
             let fetched = self.content(user, email, &name, &listed).await;
             (name, listed, fetched)
@@ -436,6 +465,36 @@ impl Provider {
         answer
     }
 
+    /// What the list comes to before anything is fetched: what is here, and of the rest what was had before.
+    async fn at_hand(&self, user: &User, list: &[Entry]) -> Answer {
+        let (named, refused) = sorted_out(list.to_vec());
+        let mut answer = Answer {
+            refused,
+            ..Answer::default()
+        };
+        let before = user.state().answer.clone();
+        for (name, listed) in named {
+            let digest = listed.zip_sha256.as_deref().and_then(Digest::parse);
+            let here = match &digest {
+                Some(digest) => self.find(&name, digest).await,
+                None => None,
+            };
+            let is_public = listed.category.as_deref() == Some("public");
+            let before = before.iter().flat_map(|before| &before.skills);
+            let before = before.into_iter().find(|skill| skill.name == name);
+            match (here, before) {
+                (Some(content), _) => answer.skills.push(Provided {
+                    name,
+                    is_public,
+                    content: Some(content),
+                }),
+                (None, Some(before)) => answer.skills.push(before.clone()),
+                (None, None) => answer.is_incomplete = true,
+            }
+        }
+        answer
+    }
+
     /// The skill's files; none where it is one that this server has itself.
     async fn content(
         &self,
@@ -444,7 +503,7 @@ impl Provider {
         name: &SkillName,
         listed: &Listed,
     ) -> Result<Option<LocalSkill>, NotHad> {
-        let expected = match &listed.zip_sha256 {
+        let expected = match listed.zip_sha256.as_deref().filter(|text| !text.is_empty()) {
             None => None,
             Some(text) => Some(Digest::parse(text).ok_or_else(|| {
                 NotHad::Refused("its `zip_sha256` is no SHA-256 in hex digits".to_owned())
@@ -471,15 +530,28 @@ impl Provider {
             }
             (None, _) => {}
         }
-        let _permit = self.archives.acquire().await;
+        let which = expected.as_ref().map_or(email, Digest::as_str);
+        let which = format!("{name} {which}");
+        let late = || {
+            let seconds = ARCHIVE_WITHIN.as_secs();
+            NotHad::Later(format!("it did not come within {seconds} s"))
+        };
+        if self.late.contains_key(&which) {
+            return Err(late());
+        }
+        let permit = self.archives.acquire().await;
         let download = self.download(email, name, known.as_ref());
         let downloaded = timeout(ARCHIVE_WITHIN, download).await.map_err(|_| {
-            NotHad::Later(format!(
-                "it did not come within {} s",
-                ARCHIVE_WITHIN.as_secs()
-            ))
+            self.late.insert(which, ());
+            late()
         })??;
+        drop(permit);
         let (file, digest, etag) = match downloaded {
+            Download::Native if expected.is_some() => {
+                return Err(NotHad::Later(
+                    "it came as JSON, though it has a hash".to_owned(),
+                ));
+            }
             Download::Native => return Ok(None),
             Download::AsKnown => {
                 let known = known.expect("only what is known is asked for in that way");
@@ -488,7 +560,11 @@ impl Provider {
                     at: Instant::now(),
                     ..known
                 };
-                user.state().unhashed.insert(name.clone(), known);
+                if skill.is_some() {
+                    user.state().unhashed.insert(name.clone(), known);
+                } else {
+                    user.state().unhashed.remove(name);
+                }
                 let gone = || NotHad::Later("it is gone from the cache".to_owned());
                 return skill.map(Some).ok_or_else(gone);
             }
@@ -497,7 +573,8 @@ impl Provider {
         if let Some(expected) = &expected
             && *expected != digest
         {
-            return Err(NotHad::Refused(format!(
+            // The list may be ahead of the archive, or the other way round.
+            return Err(NotHad::Later(format!(
                 "its bytes have the SHA-256 {}, not {}",
                 digest.as_str(),
                 expected.as_str()
@@ -510,9 +587,12 @@ impl Provider {
         let kept = keeping
             .await
             .expect("unpacking does not panic, and nobody cancels it");
-        let skill = kept.map_err(|why| {
-            self.refusals.insert(digest.clone(), why.clone());
-            NotHad::Refused(why)
+        let skill = kept.map_err(|not_kept| match not_kept {
+            NotKept::Refused(why) => {
+                self.refusals.insert(digest.clone(), why.clone());
+                NotHad::Refused(why)
+            }
+            NotKept::Failed(why) => NotHad::Later(why),
         })?;
         if expected.is_none() {
             let known = Unhashed {
@@ -640,15 +720,47 @@ fn said(error: &reqwest::Error) -> String {
         cause = inner;
     }
     if error.is_timeout() {
-        "it did not answer in time".to_owned()
+        format!("{NO_ANSWER} in time")
     } else if std::error::Error::source(error).is_some() {
-        format!(
-            "it cannot be reached: {}",
-            one_line(&cause.to_string(), 200)
-        )
+        format!("{UNREACHABLE}: {}", one_line(&cause.to_string(), 200))
     } else {
-        "it cannot be reached".to_owned()
+        UNREACHABLE.to_owned()
     }
+}
+
+/// What errors begin with that are about the provider as a whole.
+const UNREACHABLE: &str = "it cannot be reached";
+const NO_ANSWER: &str = "it did not answer";
+
+/// An entry of a list, or why it is none.
+type Entry = Result<Listed, Refused>;
+
+fn listed(entry: Value) -> Entry {
+    let name = entry
+        .get("name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let name = one_line(name, 64);
+    serde_json::from_value(entry)
+        .map_err(|error| Refused::new(&name, format!("its entry cannot be read: {error}")))
+}
+
+/// The entries by name, each name once, and what is left out.
+fn sorted_out(list: Vec<Entry>) -> (Vec<(SkillName, Listed)>, Vec<Refused>) {
+    let (mut named, mut refused) = (Vec::new(), Vec::new());
+    for entry in list {
+        match entry.map(|listed| (SkillName::new(&listed.name), listed)) {
+            Ok((Some(name), listed)) => named.push((name, listed)),
+            Ok((None, listed)) => refused.push(Refused::new(
+                &one_line(&listed.name, 64),
+                "a skill is called by 1 to 64 of `a-z`, `0-9` and `-`",
+            )),
+            Err(unreadable) => refused.push(unreadable),
+        }
+    }
+    named.sort_by(|(left, _), (right, _)| left.cmp(right));
+    named.dedup_by(|(left, _), (right, _)| left == right);
+    (named, refused)
 }
 
 impl Kept {
@@ -663,6 +775,7 @@ impl Kept {
         });
         Self {
             skills: skills.collect(),
+            incomplete: answer.is_incomplete,
         }
     }
 }
@@ -670,7 +783,10 @@ impl Kept {
 fn read_kept(path: &std::path::Path, cache: &Cache) -> Option<Answer> {
     let text = fs::read(path).ok()?;
     let kept: Kept = serde_json::from_slice(&text).ok()?;
-    let mut answer = Answer::default();
+    let mut answer = Answer {
+        is_incomplete: kept.incomplete,
+        ..Answer::default()
+    };
     for skill in kept.skills {
         let Some(name) = SkillName::new(&skill.name) else {
             continue;

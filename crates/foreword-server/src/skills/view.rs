@@ -25,6 +25,15 @@ const LOCK: &str = "lock";
 /// Where skills are made before they are moved into place.
 const MAKING: &str = "making";
 
+/// Another value after each change of what is shown, by whichever process.
+pub(super) type Stamp = (u64, i64, i64);
+
+/// The stamp of what is shown below `root`; none where nothing was yet.
+pub(super) fn stamp(root: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(root.join(MANIFEST)).ok()?;
+    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
 /// The directories that the sandbox sees.
 pub(super) fn directories(root: &Path) -> Vec<SkillsDirectory> {
     let directory = |group: Group| SkillsDirectory {

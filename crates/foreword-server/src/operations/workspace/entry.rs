@@ -60,10 +60,6 @@ pub async fn enter(app: &App, session: &Session) -> Result<Entered, EntryError> 
     }
     let key = sandbox_key(&session.chat_id);
     let shown = app.skills().show(&sets, &workspace, &key).await;
-    let shown = shown.unwrap_or_else(|error| {
-        tracing::error!(%error, "The skills of a chat cannot be shown to its sandbox");
-        Vec::new()
-    });
     let spec = SandboxSpec {
         key,
         home: workspace.home_path(),

@@ -269,3 +269,57 @@ async fn fault_26_no_header_points_the_server_at_another_provider() {
     assert!(other.said().asked.is_empty());
     assert!(!provider.said().asked.is_empty());
 }
+
+#[tokio::test]
+async fn an_archive_that_hangs_holds_up_nothing_else() {
+    let provider = Provider::start().await;
+    let archive = pdf("Given.");
+    provider.give(
+        "ann@example.com",
+        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
+    );
+    provider.hold("pdf", archive);
+    let server = asking(&provider).start();
+    assert_eq!(
+        server.summary_of("ann@example.com").await,
+        ["user/pdf provider"]
+    );
+    let fine = zip(&[("SKILL.md", &skill_md("fine", "Fine."))]);
+    provider.give(
+        "ann@example.com",
+        json!([{"name": "slow"}, {"name": "fine", "zip_sha256": digest(&fine)}]),
+    );
+    provider.hold("slow", Vec::new());
+    provider.hold("fine", fine);
+    let server = server.restarted(asking(&provider));
+    let started = Instant::now();
+    assert_eq!(
+        server.summary_of("ann@example.com").await,
+        Vec::<String>::new()
+    );
+    assert!(started.elapsed().as_secs() < 8, "{:?}", started.elapsed());
+    // Nobody waits for it a second time.
+    let started = Instant::now();
+    assert!(server.skills_of("ann@example.com").await["degraded"].is_string());
+    assert!(started.elapsed().as_secs() < 3, "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn one_entry_that_cannot_be_read_costs_that_skill_alone() {
+    let provider = Provider::start().await;
+    let archive = pdf("Given.");
+    provider.give(
+        "ann@example.com",
+        json!([{"name": "pdf", "zip_sha256": digest(&archive)}, {"name": "odd", "zip_sha256": 5}, "text"]),
+    );
+    provider.hold("pdf", archive);
+    let server = asking(&provider).start();
+    let summary = server.summary_of("ann@example.com").await;
+    assert_eq!(summary[0], "user/pdf provider");
+    assert_eq!(summary.len(), 3, "{summary:?}");
+    assert!(
+        summary
+            .iter()
+            .any(|line| line.starts_with("odd: its entry cannot be read"))
+    );
+}

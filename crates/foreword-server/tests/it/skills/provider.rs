@@ -126,10 +126,16 @@ async fn archive(
         return answer_instead(instead).await;
     }
     let email = query.get("email").cloned().unwrap_or_default();
-    let state = state.lock().unwrap();
-    let own = state.archives.get(&(email, name.clone()));
-    match own.or_else(|| state.archives.get(&(String::new(), name.clone()))) {
-        Some(archive) => ([("content-type", "application/zip")], archive.clone()).into_response(),
+    let found = {
+        let state = state.lock().unwrap();
+        let own = state.archives.get(&(email, name.clone()));
+        own.or_else(|| state.archives.get(&(String::new(), name.clone())))
+            .cloned()
+    };
+    match found {
+        // One without bytes hangs.
+        Some(archive) if archive.is_empty() => answer_instead(Instead::Silence).await,
+        Some(archive) => ([("content-type", "application/zip")], archive).into_response(),
         None => Json(json!({"name": name, "native": true})).into_response(),
     }
 }
