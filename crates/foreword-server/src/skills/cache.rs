@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use moka::sync::Cache as Moka;
+use moka::{policy::EvictionPolicy, sync::Cache as Moka};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::{
@@ -78,6 +78,7 @@ impl Cache {
             known: Moka::builder()
                 .max_capacity(KNOWN_BYTES)
                 .weigher(weigh)
+                .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }
     }
@@ -166,13 +167,17 @@ impl Cache {
 
 /// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.
 fn place(unpacked: TempDir, directory: &Path) -> io::Result<()> {
-    let path = unpacked.keep();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(unpacked.path(), mode)?;
     // What is kept is never looked at again, so it has to outlast a power cut as a whole.
-    rustix::fs::syncfs(File::open(&path)?)?;
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    rustix::fs::syncfs(File::open(unpacked.path())?)?;
+    let path = unpacked.keep();
     match fs::rename(&path, directory) {
         Ok(()) => Ok(()),
-        Err(_) if directory.is_dir() => fs::remove_dir_all(&path),
+        Err(_) if directory.is_dir() => {
+            let _ = fs::remove_dir_all(&path);
+            Ok(())
+        }
         Err(error) => {
             let _ = fs::remove_dir_all(&path);
             Err(error)

@@ -14,7 +14,7 @@ use std::{
 };
 
 use foreword_compose::one_line;
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags, access};
 use tokio::sync::Mutex;
 
 use super::{
@@ -224,6 +224,8 @@ fn survey(directory: &Path) -> Result<String, String> {
             return Err(format!("it has more than {} MiB", MAX_BYTES >> 20));
         }
         // Not when its links last changed, which showing it to a sandbox does.
+        let readable = access(directory.join(&path), Access::READ_OK);
+        readable.map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         (
             path,

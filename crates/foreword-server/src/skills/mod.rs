@@ -24,7 +24,7 @@ use std::{
 };
 
 use foreword_sandbox::SkillsDirectory;
-use moka::{future::Cache as Moka, sync::Cache as Remembered};
+use moka::{future::Cache as Moka, policy::EvictionPolicy, sync::Cache as Remembered};
 use tempfile::TempDir;
 
 use crate::{operations::workspace::queue::ChatQueue, workspace::Workspace};
@@ -267,6 +267,7 @@ impl Skills {
                 provider: provider.map(Arc::new),
                 sets: Remembered::builder()
                     .max_capacity(SETS_BYTES)
+                    .eviction_policy(EvictionPolicy::lru())
                     .weigher(|_, made: &Arc<Made>| {
                         let bytes =
                             made.set.block.len() + (made.set.skills.len() + 1) * SET_OVERHEAD;
@@ -396,12 +397,10 @@ impl Skills {
             .await
             .expect("showing does not panic, and nobody cancels it");
         match shown {
-            Ok(failed) if failed.is_empty() => {
-                self.inner
-                    .views
-                    .insert(key.clone(), (revision, view::stamp(&root)));
+            Ok((failed, stamp)) if failed.is_empty() => {
+                self.inner.views.insert(key.clone(), (revision, stamp));
             }
-            Ok(failed) => failed.into_iter().for_each(|why| tracing::error!("{why}")),
+            Ok((failed, _)) => failed.into_iter().for_each(|why| tracing::error!("{why}")),
             Err(error) => {
                 tracing::error!(%error, "The skills of a chat cannot be shown to its sandbox");
             }

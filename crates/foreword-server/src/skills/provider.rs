@@ -15,7 +15,7 @@ use std::{
 use foreword_compose::one_line;
 use futures::{StreamExt, stream};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use moka::sync::Cache as Moka;
+use moka::{policy::EvictionPolicy, sync::Cache as Moka};
 use percent_encoding::utf8_percent_encode;
 use reqwest::{Client, Response, Url, redirect::Policy};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::{
     io::AsyncWriteExt,
     sync::{OnceCell, Semaphore, watch},
-    time::timeout,
+    time::{timeout, timeout_at},
 };
 
 use super::{
@@ -235,7 +235,10 @@ impl Provider {
             handshake_wait: config.handshake_wait(),
             cache,
             kept: directory.join("provider"),
-            users: Moka::builder().max_capacity(MOST_USERS).build(),
+            users: Moka::builder()
+                .max_capacity(MOST_USERS)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
             refusals: Moka::new(MOST_REFUSALS),
             late: Moka::builder()
                 .max_capacity(MOST_LATE)
@@ -350,23 +353,29 @@ impl Provider {
 
     /// Asks the provider, and keeps what it says.
     async fn ask(self: Arc<Self>, user: Arc<User>, email: Arc<str>) {
+        let _asking = Asking(&user);
         let permit = self.asking.acquire().await;
         let listed = self.list(&email).await;
         drop(permit);
         match listed {
             Ok(list) => {
+                // A user whom the provider does not know leaves nothing behind.
+                let is_known = list.is_some();
+                let list = list.unwrap_or_default();
                 *self
                     .down_until
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = None;
                 // What was switched off is off at once, however long the archives of others take.
                 let at_hand = Arc::new(self.at_hand(&user, &list).await);
-                user.state().answer = Some(at_hand);
-                let answer = self.fetch(&user, &email, list).await;
+                user.state().answer = Some(Arc::clone(&at_hand));
+                let answer = self.fetch(&user, &email, list, &at_hand).await;
                 let is_incomplete = answer.is_incomplete;
                 let answer = Arc::new(answer);
-                let (path, kept) = (self.kept_of(&email), Kept::of(&answer));
-                let _ = tokio::task::spawn_blocking(move || write_kept(&path, &kept)).await;
+                if is_known {
+                    let (path, kept) = (self.kept_of(&email), Kept::of(&answer));
+                    let _ = tokio::task::spawn_blocking(move || write_kept(&path, &kept)).await;
+                }
                 let mut state = user.state();
                 state.answer = Some(answer);
                 // What is missing is asked for again as soon as after a failure.
@@ -390,11 +399,10 @@ impl Provider {
                 user.state().failed = Some((Instant::now(), why));
             }
         }
-        user.state().is_asking = false;
-        user.asked.send_modify(|count| *count += 1);
     }
 
-    async fn list(&self, email: &str) -> Result<Vec<Entry>, String> {
+    /// None for a user whom the provider does not know.
+    async fn list(&self, email: &str) -> Result<Option<Vec<Entry>>, String> {
         let asking = async {
             let url = self.url(&["api", "internal", "user-config", email], email);
             let answer = self
@@ -405,7 +413,7 @@ impl Provider {
                 .map_err(|error| said(&error))?;
             let status = answer.status();
             if status == StatusCode::NOT_FOUND {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             if !status.is_success() {
                 return Err(format!("it answers with HTTP {}", status.as_u16()));
@@ -416,53 +424,72 @@ impl Provider {
             if list.enabled_skills.len() > MAX_SKILLS {
                 return Err(format!("it lists more than {MAX_SKILLS} skills"));
             }
-            Ok(list.enabled_skills.into_iter().map(listed).collect())
+            Ok(Some(list.enabled_skills.into_iter().map(listed).collect()))
         };
         timeout(LIST_WITHIN, asking)
             .await
             .map_err(|_| format!("{NO_ANSWER} within {} s", LIST_WITHIN.as_secs()))?
     }
 
-    /// Fetches what is not there yet.
-    async fn fetch(&self, user: &User, email: &str, list: Vec<Entry>) -> Answer {
-        let (named, refused) = sorted_out(list);
-        let mut answer = Answer {
-            refused,
-            ..Answer::default()
-        };
-        let fetched = stream::iter(named.into_iter().map(|(name, listed)| async move {
-            let fetched = self.content(user, email, &name, &listed).await;
+    /// Fetches what is not there yet, and gives each skill to the user as it comes: one that hangs holds up no other.
+    async fn fetch(&self, user: &User, email: &str, list: Vec<Entry>, at_hand: &Answer) -> Answer {
+        let deadline = tokio::time::Instant::now() + ARCHIVE_WITHIN;
+        let (named, mut refused) = sorted_out(list);
+        let mut skills: BTreeMap<SkillName, Provided> = at_hand
+            .skills
+            .iter()
+            .map(|skill| (skill.name.clone(), skill.clone()))
+            .collect();
+        let mut is_incomplete = false;
+        let fetching = stream::iter(named.into_iter().map(|(name, listed)| async move {
+            let fetching = self.content(user, email, &name, &listed);
+            let fetched = timeout_at(deadline, fetching).await;
+            let fetched = fetched.unwrap_or_else(|_| {
+                self.late.insert(which(&name, &listed, email), ());
+                Err(late())
+            });
             (name, listed, fetched)
         }));
-        let fetched: Vec<_> = fetched.buffered(ARCHIVES_AT_ONCE).collect().await;
-        for (name, listed, content) in fetched {
-            let content = match content {
-                Ok(content) => content,
+        let mut fetching = std::pin::pin!(fetching.buffer_unordered(ARCHIVES_AT_ONCE));
+        while let Some((name, listed, fetched)) = fetching.next().await {
+            match fetched {
+                Ok(content) => {
+                    let is_public = listed.category.as_deref() == Some("public");
+                    let provided = Provided {
+                        name: name.clone(),
+                        is_public,
+                        content,
+                    };
+                    let before = skills.insert(name, provided);
+                    if at_hand.is_incomplete && before.is_none() {
+                        let so_far = Answer {
+                            skills: skills.values().cloned().collect(),
+                            refused: refused.clone(),
+                            is_incomplete: true,
+                        };
+                        user.state().answer = Some(Arc::new(so_far));
+                    }
+                }
                 Err(NotHad::Refused(why)) => {
                     tracing::warn!("The skill `{name}` of the provider is refused: {why}");
-                    answer.refused.push(Refused::new(name.as_str(), why));
-                    continue;
+                    skills.remove(&name);
+                    refused.push(Refused::new(name.as_str(), why));
                 }
                 Err(NotHad::Later(why)) => {
                     tracing::warn!("The skill `{name}` of the provider cannot be fetched: {why}");
-                    answer.is_incomplete = true;
+                    is_incomplete = true;
                     // What was had before is better than nothing.
-                    let before = user.state().answer.clone();
-                    let before = before.iter().flat_map(|before| &before.skills);
-                    match before.into_iter().find(|skill| skill.name == name) {
-                        Some(before) => answer.skills.push(before.clone()),
-                        None => answer.refused.push(Refused::new(name.as_str(), why)),
+                    if !skills.contains_key(&name) {
+                        refused.push(Refused::new(name.as_str(), why));
                     }
-                    continue;
                 }
-            };
-            answer.skills.push(Provided {
-                name,
-                is_public: listed.category.as_deref() == Some("public"),
-                content,
-            });
+            }
         }
-        answer
+        Answer {
+            skills: skills.into_values().collect(),
+            refused,
+            is_incomplete,
+        }
     }
 
     /// What the list comes to before anything is fetched: what is here, and of the rest what was had before.
@@ -530,22 +557,12 @@ impl Provider {
             }
             (None, _) => {}
         }
-        let which = expected.as_ref().map_or(email, Digest::as_str);
-        let which = format!("{name} {which}");
-        let late = || {
-            let seconds = ARCHIVE_WITHIN.as_secs();
-            NotHad::Later(format!("it did not come within {seconds} s"))
-        };
-        if self.late.contains_key(&which) {
+        if self.late.contains_key(&which(name, listed, email)) {
             return Err(late());
         }
-        let permit = self.archives.acquire().await;
-        let download = self.download(email, name, known.as_ref());
-        let downloaded = timeout(ARCHIVE_WITHIN, download).await.map_err(|_| {
-            self.late.insert(which, ());
-            late()
-        })??;
-        drop(permit);
+        // Until it is unpacked: that takes a thread, memory and the disk.
+        let _permit = self.archives.acquire().await;
+        let downloaded = self.download(email, name, known.as_ref()).await?;
         let (file, digest, etag) = match downloaded {
             Download::Native if expected.is_some() => {
                 return Err(NotHad::Later(
@@ -586,7 +603,7 @@ impl Provider {
             tokio::task::spawn_blocking(move || cache.keep(&kept_name, &kept_digest, &mut file));
         let kept = keeping
             .await
-            .expect("unpacking does not panic, and nobody cancels it");
+            .unwrap_or_else(|_| Err(NotKept::Refused("it cannot be unpacked".to_owned())));
         let skill = kept.map_err(|not_kept| match not_kept {
             NotKept::Refused(why) => {
                 self.refusals.insert(digest.clone(), why.clone());
@@ -679,6 +696,26 @@ impl User {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Somebody who asks for a user; however that ends, those who wait go on.
+struct Asking<'a>(&'a User);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.state().is_asking = false;
+        self.0.asked.send_modify(|count| *count += 1);
+    }
+}
+
+/// The archive that is meant: by its hash, or by whose it is.
+fn which(name: &SkillName, listed: &Listed, email: &str) -> String {
+    format!("{name} {}", listed.zip_sha256.as_deref().unwrap_or(email))
+}
+
+fn late() -> NotHad {
+    let seconds = ARCHIVE_WITHIN.as_secs();
+    NotHad::Later(format!("it did not come within {seconds} s"))
 }
 
 /// What a download came to.
@@ -812,10 +849,6 @@ fn read_kept(path: &std::path::Path, cache: &Cache) -> Option<Answer> {
 }
 
 fn write_kept(path: &std::path::Path, kept: &Kept) {
-    // Addresses that somebody made up leave nothing behind.
-    if kept.skills.is_empty() && !path.exists() {
-        return;
-    }
     let writing = || -> io::Result<()> {
         let directory = path.parent().expect("it lies in a directory");
         fs::create_dir_all(directory)?;

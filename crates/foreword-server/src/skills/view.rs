@@ -26,12 +26,13 @@ const LOCK: &str = "lock";
 const MAKING: &str = "making";
 
 /// Another value after each change of what is shown, by whichever process.
-pub(super) type Stamp = (u64, i64, i64);
+pub(super) type Stamp = (u64, u64, i64, i64);
 
 /// The stamp of what is shown below `root`; none where nothing was yet.
 pub(super) fn stamp(root: &Path) -> Option<Stamp> {
     let metadata = fs::metadata(root.join(MANIFEST)).ok()?;
-    Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+    let (time, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    Some((metadata.ino(), metadata.len(), time, nanoseconds))
 }
 
 /// The directories that the sandbox sees.
@@ -45,7 +46,7 @@ pub(super) fn directories(root: &Path) -> Vec<SkillsDirectory> {
 
 /// Makes the directories below `root` hold these skills, and no others; of one place the last counts. What of it fails is told, and
 /// left out.
-pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>> {
+pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<(Vec<String>, Option<Stamp>)> {
     for group in [Group::Public, Group::User] {
         make(&root.join(group.as_str()))?;
     }
@@ -54,6 +55,7 @@ pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>
     flock(&lock, FlockOperation::LockExclusive)?;
     let manifest = root.join(MANIFEST);
     let before = read_manifest(&manifest);
+    let before_count = before.len();
     let wanted: BTreeMap<String, &Skill> = skills
         .iter()
         .map(|skill| (format!("{}/{}", skill.group.as_str(), skill.name), &**skill))
@@ -69,7 +71,9 @@ pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>
         .filter(|(key, identity)| is_as_wanted(key, identity))
         .collect();
     // Before anything changes: who is interrupted begins with these.
-    write_manifest(&manifest, &there)?;
+    if there.len() < before_count {
+        write_manifest(&manifest, &there)?;
+    }
     for stray in strays(root, &there.keys().cloned().collect())? {
         remove(&stray, root)?;
     }
@@ -90,7 +94,7 @@ pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<Vec<String>
         }
     }
     write_manifest(&manifest, &there)?;
-    Ok(failed)
+    Ok((failed, stamp(root)))
 }
 
 /// What lies in the groups' directories beside `known`.
@@ -167,5 +171,8 @@ fn write_manifest(path: &Path, there: &BTreeMap<String, String>) -> io::Result<(
     for (key, identity) in there {
         let _ = writeln!(text, "{key} {identity}");
     }
-    fs::write(path, text)
+    // At once: a full disk must not leave half of it.
+    let beside = path.with_extension("new");
+    fs::write(&beside, text)?;
+    fs::rename(&beside, path)
 }
