@@ -354,9 +354,14 @@ impl Provider {
     /// Asks the provider, and keeps what it says.
     async fn ask(self: Arc<Self>, user: Arc<User>, email: Arc<str>) {
         let _asking = Asking(&user);
+        let has_to_queue = self.asking.available_permits() == 0;
         let permit = self.asking.acquire().await;
-        let listed = self.list(&email).await;
-        drop(permit);
+        // Those before found out: a queue of many users is over as soon as the first of them is.
+        let listed = if has_to_queue && self.is_down() {
+            Err(format!("{NO_ANSWER} others either"))
+        } else {
+            self.list(&email).await
+        };
         match listed {
             Ok(list) => {
                 // A user whom the provider does not know leaves nothing behind.
@@ -366,6 +371,7 @@ impl Provider {
                     .down_until
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = None;
+                drop(permit);
                 // What was switched off is off at once, however long the archives of others take.
                 let at_hand = Arc::new(self.at_hand(&user, &list).await);
                 user.state().answer = Some(Arc::clone(&at_hand));
@@ -485,6 +491,8 @@ impl Provider {
                 }
             }
         }
+        // Not in the order in which they came.
+        refused.sort_by(|left, right| left.name.cmp(&right.name));
         Answer {
             skills: skills.into_values().collect(),
             refused,
@@ -562,7 +570,11 @@ impl Provider {
         }
         // Until it is unpacked: that takes a thread, memory and the disk.
         let _permit = self.archives.acquire().await;
-        let downloaded = self.download(email, name, known.as_ref()).await?;
+        let downloaded = self.download(email, name, known.as_ref()).await;
+        if let (Err(NotHad::Refused(why)), Some(digest)) = (&downloaded, &expected) {
+            self.refusals.insert(digest.clone(), why.clone());
+        }
+        let downloaded = downloaded?;
         let (file, digest, etag) = match downloaded {
             Download::Native if expected.is_some() => {
                 return Err(NotHad::Later(
@@ -658,6 +670,16 @@ impl Provider {
         if kind.starts_with("application/json") {
             return Ok(Download::Native);
         }
+        let too_large = || {
+            let most = MAX_ARCHIVE_BYTES >> 20;
+            NotHad::Refused(format!("it has more than {most} MiB"))
+        };
+        if answer
+            .content_length()
+            .is_some_and(|length| length > MAX_ARCHIVE_BYTES)
+        {
+            return Err(too_large());
+        }
         let etag = answer.headers().get(header::ETAG).cloned();
         let failed = |error: io::Error| NotHad::Later(format!("it cannot be kept: {error}"));
         let receiving = self.cache.receive().map_err(failed)?;
@@ -666,8 +688,7 @@ impl Provider {
         while let Some(chunk) = answer.chunk().await.map_err(|error| later(said(&error)))? {
             bytes += chunk.len() as u64;
             if bytes > MAX_ARCHIVE_BYTES {
-                let most = MAX_ARCHIVE_BYTES >> 20;
-                return Err(NotHad::Refused(format!("it has more than {most} MiB")));
+                return Err(too_large());
             }
             hasher.update(&chunk);
             file.write_all(&chunk).await.map_err(failed)?;

@@ -9,6 +9,7 @@
 //! | `parts` | uploads that are not complete |
 //! | `lock` | held shared by whoever uses the chat, exclusively by whoever deletes it, across processes |
 //! | `owner`, `chat`, `used` | the first user's e-mail address, the chat's id, and the time of the last use |
+//! | `skills` | the skills that the chat's user has, as the sandbox shows them |
 //! | `total`, `hashes` | how much the uploads take together, and their MD5 |
 //!
 //! The directory itself opens to the server's user alone (0700), whatever the rights further in. Nothing about chats is

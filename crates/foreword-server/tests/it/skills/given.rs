@@ -323,3 +323,36 @@ async fn one_entry_that_cannot_be_read_costs_that_skill_alone() {
             .any(|line| line.starts_with("odd: its entry cannot be read"))
     );
 }
+
+#[tokio::test]
+async fn an_archive_may_have_50_mib_and_no_byte_more() {
+    const MOST: usize = 50 << 20;
+    let provider = Provider::start().await;
+    provider.give(
+        "ann@example.com",
+        json!([{"name": "fits"}, {"name": "large"}]),
+    );
+    provider.hold("fits", vec![b'x'; MOST]);
+    provider.hold("large", vec![b'x'; MOST + 1]);
+    let server = asking(&provider).start();
+    let summary = server.summary_of("ann@example.com").await;
+    assert_eq!(summary.len(), 2, "{summary:?}");
+    let is_too_large = |line: &String| line.contains("more than 50 MiB");
+    assert!(!is_too_large(&summary[0]), "{summary:?}");
+    assert!(is_too_large(&summary[1]), "{summary:?}");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_silent_is_not_asked_for_everybody() {
+    let provider = Provider::start().await;
+    provider.instead(Some(Instead::Silence));
+    let server = asking(&provider).start();
+    let asking = (0..40).map(|number| {
+        let server = &server;
+        async move { server.skills_of(&format!("user{number}@example.com")).await }
+    });
+    let answers = futures::future::join_all(asking).await;
+    assert!(answers.iter().all(|answer| answer["degraded"].is_string()));
+    // As many as may be asked for at once; those behind them learn it from them.
+    assert_eq!(provider.said().asked.len(), 16);
+}
