@@ -336,6 +336,9 @@ async def cancellation(report: Report, foreword: Foreword, name: str, record: Pa
                 async with route(foreword, era) as client:
                     await known(client, f"{name}__wait")
                     await cancelled(client, f"{name}__wait", record)
+                    # The session goes on. It also ends what is under way: a client that is closed while something arrives may fail.
+                    result = await client.call_tool(f"{name}__wait", {"seconds": 0})
+                    expect(not result.is_error, str(result))
 
 
 async def cancelled(client: Client, tool: str, record: Path) -> None:

@@ -161,8 +161,17 @@ fn fault_19(engine: &Engine) {
             "{spoil}"
         );
     }
-    // Its skills are what is there, which is none yet.
-    assert_eq!(chat.bash("ls -A /mnt/skills | wc -l"), "0");
+    // The skills that the prompt speaks of are those that are there.
+    let prompt = prompt();
+    let skills = chat.bash("ls /mnt/skills/*/*/SKILL.md");
+    let locations = prompt
+        .lines()
+        .filter(|line| line.starts_with("/mnt/skills/"));
+    assert_eq!(
+        skills.lines().collect::<Vec<_>>(),
+        locations.collect::<Vec<_>>()
+    );
+    assert!(skills.lines().count() > 0, "{skills}");
 }
 
 fn fault_22(engine: &Engine) {
