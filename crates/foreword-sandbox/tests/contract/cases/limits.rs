@@ -396,6 +396,8 @@ async fn leave_writer(chat: &Chat, to: &str) -> String {
          for i in $(seq 10); do head -c 20M /dev/zero {to}; sleep 0.2; done; }} > /dev/null 2>&1 &"
     );
     chat.text(&script).await;
+    // The command may end before its `sleep` is one.
+    wait_until("it is there", || processes_with(&mark) > 0).await;
     std::fs::write(chat.home("go"), "").unwrap();
     mark
 }
