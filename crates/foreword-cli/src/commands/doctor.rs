@@ -14,7 +14,10 @@ use std::{
 };
 
 use foreword_sandbox::{BackendName, Enforcement, SandboxesState, Setup};
-use foreword_server::connections::{self, Written};
+use foreword_server::{
+    connections::{self, Written},
+    skills::Answered,
+};
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
@@ -353,7 +356,15 @@ fn skills(config: &Config) -> Vec<Finding> {
         )
     }));
     findings.extend(looked.provider.map(|answer| match answer {
-        Ok(()) => Finding::new("provider", State::Good, "the provider of skills answers"),
+        Ok(Answered::WithAList) => {
+            Finding::new("provider", State::Good, "the provider of skills answers")
+        }
+        Ok(Answered::NotFound) => Finding::new(
+            "provider",
+            State::Good,
+            "the provider of skills answers, with 404 for an address that is nobody's; \
+             if it knows none of your users either, `skills.provider.url` is not its URL",
+        ),
         Err(why) => Finding::new("provider", State::Note, format!("the provider of skills: {why}"))
             .cure("check `skills.provider.url` and its key; until it answers, what it said last counts"),
     }));

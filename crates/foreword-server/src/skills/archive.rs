@@ -21,17 +21,13 @@ use std::{
 use foreword_compose::one_line;
 use zip::{CompressionMethod, ExtraField, ZipArchive, read::ZipFile, result::ZipError};
 
+use super::local::{MAX_BYTES, MAX_MEMBERS, SKILL_MD};
+
 #[cfg(test)]
 mod tests;
 
 /// How many bytes an archive may have.
-const PACKED_BYTES: u64 = 50 << 20;
-
-/// How many members an archive may have, whether or not they are unpacked; and how many folders their paths may need.
-const MEMBERS: usize = 2_000;
-
-/// How many bytes all files may have together.
-const UNPACKED_BYTES: u64 = 200 << 20;
+pub(super) const PACKED_BYTES: u64 = 50 << 20;
 
 /// How many times its own size an archive may unpack to.
 const RATIO: u64 = 200;
@@ -58,9 +54,6 @@ const CHUNK: usize = 64 << 10;
 /// How many characters of a member's name are shown.
 const SHOWN_NAME: usize = 128;
 
-/// The file that makes a folder a skill.
-const SKILL_FILE: &str = "SKILL.md";
-
 /// Where macOS puts what its own file system knows of the files.
 const MAC_FOLDER: &str = "__MACOSX";
 
@@ -82,19 +75,19 @@ pub(super) enum ArchiveFault {
     /// It is larger than [`PACKED_BYTES`].
     #[error("it has {size} bytes, and {limit} are allowed")]
     Packed { size: u64, limit: u64 },
-    /// It has more than [`MEMBERS`].
+    /// It has more than [`MAX_MEMBERS`].
     #[error("it has {count} members, and {limit} are allowed")]
     Members { count: usize, limit: usize },
     /// Its list of members is longer than [`DIRECTORY_BYTES`].
     #[error(
-        "its list of members is longer than {DIRECTORY_BYTES} bytes: it has more than {MEMBERS} members, or far too \
+        "its list of members is longer than {DIRECTORY_BYTES} bytes: it has more than {MAX_MEMBERS} members, or far too \
          long names"
     )]
     Directory,
     /// Its paths need more folders than there may be members.
     #[error("it has more than the {limit} folders that are allowed")]
     Folders { limit: usize },
-    /// It unpacks to more than [`UNPACKED_BYTES`].
+    /// It unpacks to more than [`MAX_BYTES`].
     #[error("it unpacks to more than the {limit} bytes that are allowed")]
     Unpacked { limit: u64 },
     /// It unpacks to more than [`RATIO`] times its size.
@@ -187,8 +180,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             packed: PACKED_BYTES,
-            members: MEMBERS,
-            unpacked: UNPACKED_BYTES,
+            members: MAX_MEMBERS,
+            unpacked: MAX_BYTES,
             ratio: RATIO,
             ratio_floor: RATIO_FLOOR,
         }
@@ -435,7 +428,7 @@ fn skill_folder(members: &[Member]) -> Result<String, ArchiveFault> {
             .iter()
             .any(|member| !member.is_folder && member.path == path)
     };
-    if has(SKILL_FILE) {
+    if has(SKILL_MD) {
         return Ok(String::new());
     }
     let mut tops = members
@@ -443,7 +436,7 @@ fn skill_folder(members: &[Member]) -> Result<String, ArchiveFault> {
         .filter(|member| !member.path.is_empty() && !member.is_left_out())
         .map(|member| top(&member.path));
     let folder = tops.next().ok_or(ArchiveFault::NoSkillFile)?;
-    if tops.any(|top| top != folder) || !has(&format!("{folder}/{SKILL_FILE}")) {
+    if tops.any(|top| top != folder) || !has(&format!("{folder}/{SKILL_MD}")) {
         return Err(ArchiveFault::NoSkillFile);
     }
     Ok(format!("{folder}/"))

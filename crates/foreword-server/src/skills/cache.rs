@@ -2,15 +2,16 @@
 //! one name never meet.
 
 use std::{
-    fs::{self, File},
-    io::{self, Seek},
+    collections::HashSet,
+    fs::{self, DirEntry, File},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use moka::{policy::EvictionPolicy, sync::Cache as Moka};
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::TempDir;
 
 use super::{
     archive::{self, ArchiveFault},
@@ -22,6 +23,9 @@ use super::{
 /// Nothing takes so long to receive or unpack.
 const HALF_DONE: Duration = Duration::from_hours(1);
 
+/// How old an archive is at least that is removed because nobody has it: who has it may not have been written down yet.
+const UNUSED: Duration = Duration::from_hours(24);
+
 /// The directory of unpacked archives.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
@@ -29,6 +33,15 @@ pub(super) struct Cache {
     /// What SKILL.md of each says, shared by all users that have it.
     known: Moka<Digest, Arc<FrontMatter>>,
 }
+
+/// What the names of files begin with that are being received.
+const RECEIVING: &str = ".receiving-";
+
+/// What the names of directories begin with that are being unpacked, or removed.
+const UNPACKING: &str = ".unpacking-";
+
+/// What the identity of a skill begins with that is known by its archive's hash.
+const IDENTITY: &str = "sha256-";
 
 /// How much of what is known is remembered, in bytes.
 const KNOWN_BYTES: u64 = 32 << 20;
@@ -61,6 +74,11 @@ impl Digest {
         Self(hex::encode(hash))
     }
 
+    /// That of the archive which a kept skill was.
+    pub(super) fn of_identity(identity: &str) -> Option<Self> {
+        Self::parse(identity.strip_prefix(IDENTITY)?)
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -87,22 +105,43 @@ impl Cache {
         self.root.join(digest.as_str())
     }
 
-    /// A file to receive an archive in.
-    pub(super) fn receive(&self) -> io::Result<NamedTempFile> {
-        fs::create_dir_all(&self.root)?;
-        tempfile::Builder::new()
-            .prefix(".receiving-")
-            .tempfile_in(&self.root)
+    /// A file to receive an archive in, nameless, and the same one to read it from its beginning.
+    pub(super) async fn receive(&self) -> io::Result<(File, File)> {
+        let root = self.root.clone();
+        on_a_thread(move || {
+            fs::create_dir_all(&root)?;
+            let receiving = tempfile::Builder::new()
+                .prefix(RECEIVING)
+                .tempfile_in(&root)?;
+            Ok((receiving.reopen()?, receiving.reopen()?))
+        })
+        .await
     }
 
     /// The skill of an archive that is there already.
-    pub(super) fn find(&self, name: &SkillName, digest: &Digest) -> Option<LocalSkill> {
+    pub(super) async fn find(&self, name: &SkillName, digest: &Digest) -> Option<LocalSkill> {
+        let (cache, name, digest) = (self.clone(), name.clone(), digest.clone());
+        on_a_thread(move || cache.look_up(&name, &digest)).await
+    }
+
+    /// Unpacks an archive whose bytes have that hash. What is refused leaves nothing behind.
+    pub(super) async fn keep(
+        &self,
+        name: &SkillName,
+        digest: &Digest,
+        archive: File,
+    ) -> Result<LocalSkill, NotKept> {
+        let (cache, name, digest) = (self.clone(), name.clone(), digest.clone());
+        on_a_thread(move || cache.unpack(&name, &digest, &archive)).await
+    }
+
+    /// [`Self::find`], on a thread that may block.
+    pub(super) fn look_up(&self, name: &SkillName, digest: &Digest) -> Option<LocalSkill> {
         let directory = self.directory(digest);
         if !directory.is_dir() {
             return None;
         }
-        let known = self.known.get(digest);
-        let front_matter = if let Some(known) = known {
+        let front_matter = if let Some(known) = self.known.get(digest) {
             known
         } else {
             let read = Arc::new(local::read_front_matter(&directory).ok()?);
@@ -113,24 +152,22 @@ impl Cache {
             name: name.clone(),
             front_matter,
             directory,
-            identity: format!("sha256-{}", digest.as_str()),
+            identity: format!("{IDENTITY}{}", digest.as_str()),
         })
     }
 
-    /// Unpacks an archive whose bytes have that hash. What is refused leaves nothing behind.
-    pub(super) fn keep(
+    fn unpack(
         &self,
         name: &SkillName,
         digest: &Digest,
-        archive: &mut File,
+        archive: &File,
     ) -> Result<LocalSkill, NotKept> {
-        if let Some(known) = self.find(name, digest) {
+        if let Some(known) = self.look_up(name, digest) {
             return Ok(known);
         }
         let failed = |error: io::Error| NotKept::Failed(format!("it cannot be kept: {error}"));
-        archive.rewind().map_err(failed)?;
         let unpacking = tempfile::Builder::new()
-            .prefix(".unpacking-")
+            .prefix(UNPACKING)
             .tempdir_in(&self.root);
         let unpacking = unpacking.map_err(failed)?;
         archive::unpack(archive, unpacking.path()).map_err(|fault| match fault {
@@ -139,30 +176,54 @@ impl Cache {
         })?;
         local::read_front_matter(unpacking.path()).map_err(NotKept::Refused)?;
         place(unpacking, &self.directory(digest)).map_err(failed)?;
-        self.find(name, digest)
+        self.look_up(name, digest)
             .ok_or_else(|| NotKept::Failed("it is gone as soon as it was kept".to_owned()))
     }
 
-    /// Removes what an earlier process left half done; what is young may be another process's work.
-    pub(super) fn tidy(&self) {
+    /// Removes what an earlier process left half done, and what none of `wanted` is; what is young may be another process's work.
+    pub(super) fn tidy(&self, wanted: &HashSet<Digest>) {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return;
         };
         for entry in entries.flatten() {
-            let modified = entry.metadata().and_then(|metadata| metadata.modified());
-            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
-            if age.is_none_or(|age| age < HALF_DONE) {
-                continue;
-            }
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with(".unpacking-") {
-                let _ = fs::remove_dir_all(entry.path());
-            } else if name.starts_with(".receiving-") {
+            if name.starts_with(RECEIVING) && is_older(&entry, HALF_DONE) {
                 let _ = fs::remove_file(entry.path());
+            } else if name.starts_with(UNPACKING) && is_older(&entry, HALF_DONE) {
+                let _ = fs::remove_dir_all(entry.path());
+            } else if let Some(digest) = Digest::parse(&name)
+                && !wanted.contains(&digest)
+                && is_older(&entry, UNUSED)
+            {
+                self.remove(&entry.path());
             }
         }
     }
+
+    /// Removes an archive as a whole: half of one would pass for it.
+    fn remove(&self, directory: &Path) {
+        let removing = tempfile::Builder::new()
+            .prefix(UNPACKING)
+            .tempdir_in(&self.root);
+        let removed = removing.and_then(|beside| fs::rename(directory, beside.path().join("it")));
+        if let Err(error) = removed {
+            tracing::warn!(%error, "An archive that nobody has any more cannot be removed");
+        }
+    }
+}
+
+fn is_older(entry: &DirEntry, than: Duration) -> bool {
+    let modified = entry.metadata().and_then(|metadata| metadata.modified());
+    let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+    age.is_some_and(|age| age >= than)
+}
+
+async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let working = tokio::task::spawn_blocking(work);
+    working
+        .await
+        .expect("it does not panic, and nobody cancels it")
 }
 
 /// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.

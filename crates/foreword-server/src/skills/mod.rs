@@ -32,7 +32,7 @@ use foreword_sandbox::SandboxKey;
 
 pub use config::{ProviderConfig, SkillsConfig};
 pub use name::{SkillName, user_directory};
-pub use provider::Patience;
+pub use provider::{Answered, Patience};
 
 pub(crate) use local::{SKILL_MD, members, open};
 
@@ -418,7 +418,7 @@ pub struct Looked {
     /// Which of them are left out.
     pub refused: Vec<Refused>,
     /// Whether the provider answers, if there is one.
-    pub provider: Option<Result<(), String>>,
+    pub provider: Option<Result<Answered, String>>,
 }
 
 /// Looks where skills come from, and asks the provider.

@@ -1,6 +1,9 @@
 //! Skills that a provider gives: good, slow, down, wrong and hostile.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -9,6 +12,8 @@ use super::{
     asking, eventually,
     provider::{Instead, Provider, skill_md, zip},
 };
+
+const ANN: &str = "ann@example.com";
 
 fn pdf(words: &str) -> Vec<u8> {
     zip(&[
@@ -21,12 +26,31 @@ fn digest(archive: &[u8]) -> String {
     hex::encode(Sha256::digest(archive))
 }
 
+/// A provider that gives Ann a PDF skill, whose hash it tells.
+async fn pdf_for_ann() -> Provider {
+    let provider = Provider::start().await;
+    let archive = pdf("Given.");
+    provider.give(
+        ANN,
+        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
+    );
+    provider.hold("pdf", archive);
+    provider
+}
+
+/// Lets the time pass that the server waits by; what the provider is asked takes as long as it takes.
+async fn pass(seconds: u64) {
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+    tokio::time::resume();
+}
+
 #[tokio::test]
 async fn what_is_enabled_is_fetched_and_what_is_left_out_is_off() {
     let provider = Provider::start().await;
     let archive = pdf("Given.");
     provider.give(
-        "ann@example.com",
+        ANN,
         json!([
             {"name": "pdf", "category": "other", "zip_sha256": digest(&archive), "skill_path": "/etc/passwd"},
             {"name": "here", "category": "public"},
@@ -38,7 +62,7 @@ async fn what_is_enabled_is_fetched_and_what_is_left_out_is_off() {
     let server = asking(&provider).start();
     server.write_skill("public/here", "This server's.");
     server.write_skill("public/off", "Not enabled.");
-    let summary = server.summary_of("ann@example.com").await;
+    let summary = server.summary_of(ANN).await;
     assert_eq!(
         summary,
         [
@@ -47,7 +71,7 @@ async fn what_is_enabled_is_fetched_and_what_is_left_out_is_off() {
             "public/here local"
         ]
     );
-    let prompt = server.prompt_for("ann@example.com").await;
+    let prompt = server.prompt_for(ANN).await;
     assert!(prompt.contains("/mnt/skills/user/pdf/SKILL.md") && prompt.contains("Given."));
     assert!(!prompt.contains("Not enabled."));
     // Who has no user has what this server has, and the provider is not asked.
@@ -66,7 +90,7 @@ async fn what_is_enabled_is_fetched_and_what_is_left_out_is_off() {
 #[tokio::test]
 async fn two_users_with_different_skills_of_one_name_see_their_own() {
     let provider = Provider::start().await;
-    for (email, words) in [("ann@example.com", "Ann's."), ("bob@example.com", "Bob's.")] {
+    for (email, words) in [(ANN, "Ann's."), ("bob@example.com", "Bob's.")] {
         let archive = pdf(words);
         provider.give(
             email,
@@ -76,10 +100,7 @@ async fn two_users_with_different_skills_of_one_name_see_their_own() {
         provider.said().archives.insert(key, archive);
     }
     let server = asking(&provider).start();
-    for (email, own, other) in [
-        ("ann@example.com", "Ann", "Bob"),
-        ("bob@example.com", "Bob", "Ann"),
-    ] {
+    for (email, own, other) in [(ANN, "Ann", "Bob"), ("bob@example.com", "Bob", "Ann")] {
         server.skills_of(email).await;
         let prompt = server.prompt_for(email).await;
         assert!(prompt.contains(own) && !prompt.contains(other), "{prompt}");
@@ -118,9 +139,9 @@ async fn fault_2_an_archive_that_reaches_out_is_refused_with_the_reason() {
     }
     list.push(json!({"name": "good"}));
     provider.hold("good", zip(&[("SKILL.md", &skill_md("good", "Fine."))]));
-    provider.give("ann@example.com", json!(list));
+    provider.give(ANN, json!(list));
     let server = asking(&provider).start();
-    let summary = server.summary_of("ann@example.com").await;
+    let summary = server.summary_of(ANN).await;
     assert_eq!(summary[0], "user/good provider");
     assert_eq!(summary.len(), 7, "{summary:#?}");
     let reason = |name: &str| {
@@ -153,13 +174,7 @@ async fn fault_2_an_archive_that_reaches_out_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn fault_9_a_provider_that_is_down_or_wrong_degrades_and_is_marked() {
-    let provider = Provider::start().await;
-    let archive = pdf("Given.");
-    provider.give(
-        "ann@example.com",
-        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
-    );
-    provider.hold("pdf", archive);
+    let provider = pdf_for_ann().await;
     let wrong = [
         Instead::Status(500),
         Instead::Text("{\"enabled_skills\": \"none\"}".to_owned()),
@@ -175,21 +190,18 @@ async fn fault_9_a_provider_that_is_down_or_wrong_degrades_and_is_marked() {
         server.write_skill("public/here", "This server's.");
         let response = server
             .get("/system-prompt?chat_id=a")
-            .header("x-user-email", "ann@example.com")
+            .header("x-user-email", ANN)
             .await;
         assert!(response.text().contains("This server&apos;s."));
         assert!(!response.header("x-prompt-degraded").is_empty());
         let request = server.get("/system-prompt?chat_id=a&format=json");
-        let json = request
-            .header("x-user-email", "ann@example.com")
-            .await
-            .json();
+        let json = request.header("x-user-email", ANN).await.json();
         assert_eq!(json["diagnostics"][0]["code"], "degraded", "{json}");
-        assert!(server.skills_of("ann@example.com").await["degraded"].is_string());
+        assert!(server.skills_of(ANN).await["degraded"].is_string());
         // It comes back without a restart, and what was degraded was not kept as good.
         provider.instead(None);
         eventually("the provider's skill is there", async || {
-            let prompt = server.prompt_for("ann@example.com").await;
+            let prompt = server.prompt_for(ANN).await;
             prompt.contains("Given.") && !prompt.contains("This server")
         })
         .await;
@@ -198,19 +210,13 @@ async fn fault_9_a_provider_that_is_down_or_wrong_degrades_and_is_marked() {
 
 #[tokio::test]
 async fn what_a_provider_said_last_is_good_after_a_restart_and_nobody_waits() {
-    let provider = Provider::start().await;
-    let archive = pdf("Given.");
-    provider.give(
-        "ann@example.com",
-        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
-    );
-    provider.hold("pdf", archive);
+    let provider = pdf_for_ann().await;
     let server = asking(&provider).start();
-    server.skills_of("ann@example.com").await;
+    server.skills_of(ANN).await;
     provider.instead(Some(Instead::Silence));
     let again = server.restarted(asking(&provider));
     let started = Instant::now();
-    assert!(again.prompt_for("ann@example.com").await.contains("Given."));
+    assert!(again.prompt_for(ANN).await.contains("Given."));
     assert!(
         started.elapsed().as_millis() < 700,
         "{:?}",
@@ -225,34 +231,24 @@ async fn what_a_provider_said_last_is_good_after_a_restart_and_nobody_waits() {
 
 #[tokio::test]
 async fn a_skill_that_is_switched_off_is_gone_within_a_minute() {
-    let provider = Provider::start().await;
-    let archive = pdf("Given.");
-    provider.give(
-        "ann@example.com",
-        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
-    );
-    provider.hold("pdf", archive);
+    let provider = pdf_for_ann().await;
     let server = asking(&provider).start();
-    assert_eq!(
-        server.summary_of("ann@example.com").await,
-        ["user/pdf provider"]
-    );
-    provider.give("ann@example.com", json!([]));
-    let started = Instant::now();
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+    provider.give(ANN, json!([]));
+    // As long as an answer is fresh nobody asks; after that who comes makes the server ask, and does not wait for it.
+    pass(41).await;
+    assert!(server.prompt_for(ANN).await.contains("Given."));
     eventually("it is gone", async || {
-        !server
-            .prompt_for("ann@example.com")
-            .await
-            .contains("Given.")
+        !server.prompt_for(ANN).await.contains("Given.")
     })
     .await;
-    assert!(started.elapsed().as_secs() <= 60, "{:?}", started.elapsed());
+    assert_eq!(server.summary_of(ANN).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn fault_26_no_header_points_the_server_at_another_provider() {
     let (provider, other) = (Provider::start().await, Provider::start().await);
-    provider.give("ann@example.com", json!([]));
+    provider.give(ANN, json!([]));
     let server = asking(&provider).start();
     for name in [
         "x-mcp-tokens-url",
@@ -262,7 +258,7 @@ async fn fault_26_no_header_points_the_server_at_another_provider() {
     ] {
         let request = server
             .get("/system-prompt?chat_id=a")
-            .header("x-user-email", "ann@example.com");
+            .header("x-user-email", ANN);
         let answer = request.header(name, other.url()).await;
         assert_eq!(answer.status, 200);
     }
@@ -272,35 +268,23 @@ async fn fault_26_no_header_points_the_server_at_another_provider() {
 
 #[tokio::test]
 async fn an_archive_that_hangs_holds_up_nothing_else() {
-    let provider = Provider::start().await;
-    let archive = pdf("Given.");
-    provider.give(
-        "ann@example.com",
-        json!([{"name": "pdf", "zip_sha256": digest(&archive)}]),
-    );
-    provider.hold("pdf", archive);
+    let provider = pdf_for_ann().await;
     let server = asking(&provider).start();
-    assert_eq!(
-        server.summary_of("ann@example.com").await,
-        ["user/pdf provider"]
-    );
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
     let fine = zip(&[("SKILL.md", &skill_md("fine", "Fine."))]);
     provider.give(
-        "ann@example.com",
+        ANN,
         json!([{"name": "slow"}, {"name": "fine", "zip_sha256": digest(&fine)}]),
     );
     provider.hold("slow", Vec::new());
     provider.hold("fine", fine);
     let server = server.restarted(asking(&provider));
     let started = Instant::now();
-    assert_eq!(
-        server.summary_of("ann@example.com").await,
-        ["user/fine provider"]
-    );
+    assert_eq!(server.summary_of(ANN).await, ["user/fine provider"]);
     assert!(started.elapsed().as_secs() < 8, "{:?}", started.elapsed());
     // Nobody waits for it a second time.
     let started = Instant::now();
-    assert!(server.skills_of("ann@example.com").await["degraded"].is_string());
+    assert!(server.skills_of(ANN).await["degraded"].is_string());
     assert!(started.elapsed().as_secs() < 3, "{:?}", started.elapsed());
 }
 
@@ -309,12 +293,12 @@ async fn one_entry_that_cannot_be_read_costs_that_skill_alone() {
     let provider = Provider::start().await;
     let archive = pdf("Given.");
     provider.give(
-        "ann@example.com",
+        ANN,
         json!([{"name": "pdf", "zip_sha256": digest(&archive)}, {"name": "odd", "zip_sha256": 5}, "text"]),
     );
     provider.hold("pdf", archive);
     let server = asking(&provider).start();
-    let summary = server.summary_of("ann@example.com").await;
+    let summary = server.summary_of(ANN).await;
     assert_eq!(summary[0], "user/pdf provider");
     assert_eq!(summary.len(), 3, "{summary:?}");
     assert!(
@@ -328,14 +312,11 @@ async fn one_entry_that_cannot_be_read_costs_that_skill_alone() {
 async fn an_archive_may_have_50_mib_and_no_byte_more() {
     const MOST: usize = 50 << 20;
     let provider = Provider::start().await;
-    provider.give(
-        "ann@example.com",
-        json!([{"name": "fits"}, {"name": "large"}]),
-    );
+    provider.give(ANN, json!([{"name": "fits"}, {"name": "large"}]));
     provider.hold("fits", vec![b'x'; MOST]);
     provider.hold("large", vec![b'x'; MOST + 1]);
     let server = asking(&provider).start();
-    let summary = server.summary_of("ann@example.com").await;
+    let summary = server.summary_of(ANN).await;
     assert_eq!(summary.len(), 2, "{summary:?}");
     let is_too_large = |line: &String| line.contains("more than 50 MiB");
     assert!(!is_too_large(&summary[0]), "{summary:?}");
@@ -355,4 +336,221 @@ async fn a_provider_that_is_silent_is_not_asked_for_everybody() {
     assert!(answers.iter().all(|answer| answer["degraded"].is_string()));
     // As many as may be asked for at once; those behind them learn it from them.
     assert_eq!(provider.said().asked.len(), 16);
+}
+
+#[tokio::test]
+async fn an_archive_without_a_hash_is_asked_for_again_after_a_minute_by_its_etag() {
+    let provider = Provider::start().await;
+    provider.said().tags = true;
+    provider.give(
+        ANN,
+        json!([{"name": "pdf"}, {"name": "here"}, {"name": "bad"}]),
+    );
+    provider.hold("pdf", pdf("Given."));
+    provider.hold("bad", b"no archive".to_vec());
+    let server = asking(&provider).start();
+    server.write_skill("public/here", "This server's.");
+    let expected = server.summary_of(ANN).await;
+    assert_eq!(expected[..2], ["user/pdf provider", "public/here local"]);
+    assert!(expected[2].starts_with("bad: "), "{expected:?}");
+    let asked = || {
+        [
+            "list ann@example.com",
+            "archive pdf",
+            "archive here",
+            "archive bad",
+        ]
+        .map(|what| provider.count(what))
+    };
+    assert_eq!(asked(), [1, 1, 1, 1]);
+    // A new list does not ask for what came less than a minute ago, whether it was good or not.
+    for (seconds, expected_asked, known) in [(41, [2, 1, 1, 1], 0), (41, [3, 2, 2, 2], 2)] {
+        pass(seconds).await;
+        server.prompt_for(ANN).await;
+        eventually("it was asked", async || asked() == expected_asked).await;
+        eventually("nothing changed", async || {
+            server.summary_of(ANN).await == expected
+        })
+        .await;
+        assert_eq!(
+            provider.count("known pdf") + provider.count("known bad"),
+            known
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_hash_that_is_wrong_is_told_and_mends_itself_without_being_asked_for_all_the_time() {
+    let provider = pdf_for_ann().await;
+    provider.hold("pdf", pdf("Another than said."));
+    let server = asking(&provider).start();
+    let summary = server.summary_of(ANN).await;
+    assert!(
+        summary[0].starts_with("pdf: its bytes have the SHA-256"),
+        "{summary:?}"
+    );
+    for _ in 0..10 {
+        pass(6).await;
+        server.skills_of(ANN).await;
+    }
+    assert_eq!(provider.count("list ann@example.com"), 11);
+    // After 5 s, 10 s, 20 s and 40 s.
+    assert_eq!(provider.count("archive pdf"), 4);
+    provider.hold("pdf", pdf("Given."));
+    pass(60).await;
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+}
+
+#[tokio::test]
+async fn a_skill_with_a_hash_cannot_be_one_that_this_server_has() {
+    let provider = Provider::start().await;
+    provider.give(ANN, json!([{"name": "here", "zip_sha256": "0".repeat(64)}]));
+    let server = asking(&provider).start();
+    server.write_skill("public/here", "This server's.");
+    let skills = server.skills_of(ANN).await;
+    assert!(skills["degraded"].is_string(), "{skills}");
+    assert_eq!(
+        server.summary_of(ANN).await,
+        ["here: it came as JSON, though it has a hash"]
+    );
+}
+
+#[tokio::test]
+async fn what_was_had_of_an_incomplete_answer_outlasts_a_restart_and_is_marked() {
+    let provider = pdf_for_ann().await;
+    let archive = provider.said().archives[&(String::new(), "pdf".to_owned())].clone();
+    provider.give(
+        ANN,
+        json!([{"name": "pdf", "zip_sha256": digest(&archive)}, {"name": "slow"}]),
+    );
+    provider.hold("slow", Vec::new());
+    let server = asking(&provider).start();
+    server.skills_of(ANN).await;
+    pass(31).await;
+    let kept = server.skills_directory("provider/ann@example.com.json");
+    eventually("it is kept", async || kept.exists()).await;
+    provider.instead(Some(Instead::Silence));
+    let again = server.restarted(asking(&provider));
+    assert!(again.prompt_for(ANN).await.contains("Given."));
+    assert!(again.skills_of(ANN).await["degraded"].is_string());
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_here_is_told_and_had_when_it_can() {
+    let provider = pdf_for_ann().await;
+    let server = asking(&provider).start();
+    let cache = server.skills_directory("cache");
+    fs::create_dir_all(cache.parent().unwrap()).unwrap();
+    fs::write(&cache, "in the way").unwrap();
+    let summary = server.summary_of(ANN).await;
+    assert!(
+        summary[0].starts_with("pdf: it cannot be kept: "),
+        "{summary:?}"
+    );
+    fs::remove_file(&cache).unwrap();
+    pass(6).await;
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+}
+
+#[tokio::test]
+async fn a_list_may_have_1_mib_and_no_byte_more() {
+    const MOST: usize = 1 << 20;
+    let provider = Provider::start().await;
+    for (bytes, is_good) in [(MOST, true), (MOST + 1, false)] {
+        let list = "{\"enabled_skills\": []}";
+        let padding = " ".repeat(bytes - list.len());
+        provider.instead(Some(Instead::Text(padding + list)));
+        let server = asking(&provider).start();
+        assert_eq!(
+            server.skills_of(ANN).await["degraded"].is_null(),
+            is_good,
+            "{bytes}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_one_name_the_users_own_counts_before_the_providers_and_that_before_the_one_for_all() {
+    let provider = pdf_for_ann().await;
+    let server = asking(&provider).start();
+    server.write_skill("public/pdf", "For all.");
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+    server.write_skill("user/ann@example.com/pdf", "Ann's.");
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf local"]);
+    assert!(server.prompt_for(ANN).await.contains("Ann&apos;s."));
+}
+
+#[tokio::test]
+async fn an_address_is_asked_for_as_it_is() {
+    let provider = Provider::start().await;
+    let server = asking(&provider).start();
+    for email in [
+        "o'neil+x/y@example.com",
+        "a%2fb@example.com",
+        "q?a=b&c#d@example.com",
+    ] {
+        server.prompt_for(email).await;
+        assert_eq!(
+            provider.count(&format!("list {email}")),
+            1,
+            "{:?}",
+            provider.said().asked
+        );
+    }
+}
+
+#[tokio::test]
+async fn two_servers_on_one_directory_keep_an_archive_once_and_neither_disturbs_the_other() {
+    let provider = pdf_for_ann().await;
+    let one = asking(&provider).start();
+    let data = tempfile::tempdir().unwrap();
+    fs::create_dir_all(one.skills_directory("")).unwrap();
+    std::os::unix::fs::symlink(one.skills_directory(""), data.path().join("skills")).unwrap();
+    let other = asking(&provider).data(data).start();
+    let list = provider.said().lists[ANN].clone();
+    let users = (0..8)
+        .map(|number| format!("user{number}@example.com"))
+        .collect::<Vec<_>>();
+    for user in &users {
+        provider.said().lists.insert(user.clone(), list.clone());
+    }
+    let asked = users.iter().map(async |user| {
+        let (here, there) = tokio::join!(one.summary_of(user), other.summary_of(user));
+        assert_eq!(
+            (&here[..], &there[..]),
+            (&["user/pdf provider".to_owned()][..], &here[..])
+        );
+    });
+    futures::future::join_all(asked).await;
+    let left = fs::read_dir(one.skills_directory("cache")).unwrap();
+    assert_eq!(left.count(), 1);
+}
+
+#[tokio::test]
+async fn an_archive_that_nobody_has_any_more_is_removed_at_a_start() {
+    let provider = pdf_for_ann().await;
+    let server = asking(&provider).start();
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+    let cache = server.skills_directory("cache");
+    let young = cache.join("1".repeat(64));
+    let old = cache.join("2".repeat(64));
+    for directory in [&young, &old] {
+        fs::create_dir(directory).unwrap();
+    }
+    let long_ago = std::time::SystemTime::now() - Duration::from_hours(25);
+    for path in fs::read_dir(&cache)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        if path != young {
+            fs::File::open(&path)
+                .unwrap()
+                .set_modified(long_ago)
+                .unwrap();
+        }
+    }
+    let server = server.restarted(asking(&provider));
+    assert!(young.exists() && !old.exists());
+    provider.instead(Some(Instead::Silence));
+    assert!(server.prompt_for(ANN).await.contains("Given."));
 }

@@ -37,7 +37,9 @@ pub(crate) struct Said {
     pub(crate) archives: BTreeMap<(String, String), Vec<u8>>,
     /// In place of every answer.
     pub(crate) instead: Option<Instead>,
-    /// Each request: path and key.
+    /// Whether archives have an `ETag`, and 304 for who has it.
+    pub(crate) tags: bool,
+    /// Each request: what for, and with which key.
     pub(crate) asked: Vec<(String, String)>,
 }
 
@@ -94,6 +96,12 @@ impl Provider {
     pub(crate) fn instead(&self, instead: Option<Instead>) {
         self.said().instead = instead;
     }
+
+    /// How often it was asked for that.
+    pub(crate) fn count(&self, what: &str) -> usize {
+        let said = self.said();
+        said.asked.iter().filter(|(asked, _)| asked == what).count()
+    }
 }
 
 impl Drop for Provider {
@@ -127,7 +135,11 @@ async fn archive(
     }
     let email = query.get("email").cloned().unwrap_or_default();
     let found = {
-        let state = state.lock().unwrap();
+        let mut state = state.lock().unwrap();
+        if state.tags && headers.get("if-none-match").is_some_and(|tag| tag == TAG) {
+            state.asked.push((format!("known {name}"), String::new()));
+            return StatusCode::NOT_MODIFIED.into_response();
+        }
         let own = state.archives.get(&(email, name.clone()));
         own.or_else(|| state.archives.get(&(String::new(), name.clone())))
             .cloned()
@@ -135,10 +147,17 @@ async fn archive(
     match found {
         // One without bytes hangs.
         Some(archive) if archive.is_empty() => answer_instead(Instead::Silence).await,
-        Some(archive) => ([("content-type", "application/zip")], archive).into_response(),
+        Some(archive) => {
+            let tag = if state.lock().unwrap().tags { TAG } else { "" };
+            let headers = [("content-type", "application/zip"), ("etag", tag)];
+            (headers, archive).into_response()
+        }
         None => Json(json!({"name": name, "native": true})).into_response(),
     }
 }
+
+/// The `ETag` of every archive.
+const TAG: &str = "\"1\"";
 
 fn note(state: &Shared, what: String, headers: &HeaderMap) -> Option<Instead> {
     let key = headers

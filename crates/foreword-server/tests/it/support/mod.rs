@@ -181,6 +181,12 @@ impl TestServerBuilder {
         self
     }
 
+    /// On this data directory.
+    pub(crate) fn data(mut self, data: TempDir) -> Self {
+        self.data = Some(data);
+        self
+    }
+
     /// With a store that has trouble.
     pub(crate) fn trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = Some(trouble);
