@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::Keys,
+    chat::upstream::Upstreams,
     config::ServerConfig,
     connections::Connections,
     extract::BodyMemory,
@@ -55,6 +56,7 @@ struct Inner {
     tools: Arc<[Tool]>,
     connections: Connections,
     skills: Skills,
+    upstreams: Upstreams,
 }
 
 /// What [`App::new`] is made of: backends and sources of time, chosen by the caller.
@@ -120,6 +122,7 @@ impl App {
                 readmes: Readmes::new(),
                 edits: ChatQueue::default(),
                 tools: tools::all(&surroundings).into(),
+                upstreams: Upstreams::new(&config.chat),
                 store,
                 config,
                 clock,
@@ -204,6 +207,11 @@ impl App {
     #[must_use]
     pub fn skills(&self) -> &Skills {
         &self.inner.skills
+    }
+
+    /// Where chat requests are passed on to.
+    pub(crate) fn upstreams(&self) -> &Upstreams {
+        &self.inner.upstreams
     }
 
     /// Reads sessions from requests.

@@ -106,6 +106,17 @@ impl Keys {
         }
     }
 
+    /// Whether a value is one of these keys.
+    pub(crate) fn is_one(&self, value: &[u8]) -> bool {
+        self.owner(value.trim_ascii()).is_some()
+    }
+
+    /// Whether a value of `Authorization` holds one of these keys.
+    pub(crate) fn is_in_authorization(&self, value: &HeaderValue) -> bool {
+        let value = value.as_bytes();
+        self.is_one(value) || bearer_token(value).is_some_and(|token| self.is_one(token))
+    }
+
     fn owner(&self, presented: &[u8]) -> Option<&Caller> {
         let digest: [u8; 32] = Sha256::digest(presented).into();
         let mut found = None;
@@ -121,12 +132,15 @@ impl Keys {
     }
 }
 
+/// The only header with a key that counts where `Authorization` is for somebody else.
+pub(crate) const OWN_HEADER: &str = "x-foreword-key";
+
 /// The keys in the places where they may stand. A proxy's own `Authorization` of another scheme does no harm.
 fn presented_keys(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let bearer = headers
         .get(header::AUTHORIZATION)
         .and_then(|value| bearer_token(value.as_bytes()));
-    let others = ["x-foreword-key", "x-api-key"]
+    let others = [OWN_HEADER, "x-api-key"]
         .into_iter()
         .filter_map(|name| headers.get(name).map(|value| value.as_bytes().trim_ascii()));
     bearer

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::{ConfigError, Warning};
 
-use crate::{connections::ConnectionConfig, skills::SkillsConfig};
+use crate::{chat::ChatConfig, connections::ConnectionConfig, skills::SkillsConfig};
 
 /// All sections that the server reads.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +39,8 @@ pub struct ServerConfig {
     pub tools_prompt: ToolsPromptConfig,
     /// Skills.
     pub skills: SkillsConfig,
+    /// Chat endpoints for clients that speak no MCP.
+    pub chat: ChatConfig,
     /// MCP servers to connect to, beside those of `connections.json` in the data directory.
     pub connections: BTreeMap<String, ConnectionConfig>,
 }

@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 mod body;
 mod chat;
+pub(crate) mod fields;
 
 use axum::extract::{
     FromRequest, FromRequestParts, Request, path::ErrorKind, rejection::PathRejection,
@@ -18,6 +19,19 @@ use crate::error::ApiError;
 
 /// From which size on a JSON body, in bytes, is parsed where it holds up nobody.
 const LONG_JSON: usize = 256 << 10;
+
+/// Does what takes as long as `bytes` of JSON are long, where it holds up nobody.
+pub(crate) async fn work_on<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    if bytes < LONG_JSON {
+        return work();
+    }
+    tokio::task::spawn_blocking(work)
+        .await
+        .expect("it does not panic, and nobody cancels it")
+}
 
 /// A JSON body. Only its syntax is judged here: what its values may be is told with all faults at once, see
 /// [`ApiError::invalid`].
@@ -36,14 +50,7 @@ impl<S: Send + Sync> FromRequest<S> for Json<Value> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, ApiError> {
         require_json(request.headers())?;
         let body = WholeBody::of(request.extensions());
-        let parsed = if body.len() < LONG_JSON {
-            serde_json::from_slice(&body)
-        } else {
-            tokio::task::spawn_blocking(move || serde_json::from_slice(&body))
-                .await
-                .expect("parsing does not panic, and nobody cancels it")
-        };
-        match parsed {
+        match work_on(body.len(), move || serde_json::from_slice(&body)).await {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(broken_json(&error)),
         }

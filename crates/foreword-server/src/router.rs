@@ -12,6 +12,7 @@ use http::StatusCode;
 
 use crate::{
     api::{
+        chat::{completions, litellm, messages, models, turn},
         docs,
         files::{archive, chats, download, outputs, uploads},
         health, mcp_info, openapi,
@@ -66,6 +67,7 @@ pub fn router(app: App) -> Router {
     let service = Router::new()
         .merge(prompts)
         .merge(delivery)
+        .merge(chat(&api))
         .merge(files(&app, &api, &admin))
         .merge(documentation(&open))
         .fallback(no_such_route)
@@ -143,6 +145,23 @@ fn prompts(app: &App, api: &Access, admin: &Access) -> Router<App> {
             api.without_time_limit().on(get(events::follow_changes)),
         )
         .layer(from_fn_with_state(app.clone(), add_library_revision))
+}
+
+/// Clients that speak no MCP: conversations in, with the prompt put into them, and the upstream's answers out.
+fn chat(api: &Access) -> Router<App> {
+    let (openai, other) = (api.chat(), api.chat_of_another());
+    Router::new()
+        .route(
+            "/v1/chat/completions",
+            openai.on(post(completions::create_completion)),
+        )
+        .route("/v1/models", openai.on(get(models::list_models)))
+        .route("/v1/messages", other.on(post(messages::create_message)))
+        .route("/api/chat", other.on(post(turn::answer_message)))
+        .route(
+            "/beta/litellm_prompt_management",
+            api.on(get(litellm::get_litellm_prompt)),
+        )
 }
 
 /// What is the same for every server of a version, so that no key is asked for.

@@ -1,5 +1,6 @@
 //! HTTP shapes: decode, call one operation, encode.
 
+pub(crate) mod chat;
 pub(crate) mod docs;
 pub(crate) mod files;
 pub(crate) mod health;

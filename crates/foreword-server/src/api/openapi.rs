@@ -19,6 +19,7 @@ use utoipa::{
 };
 
 use super::{
+    chat::{completions, litellm, messages, models, turn},
     docs,
     files::{archive, chats, download, outputs, uploads},
     health, mcp_info,
@@ -69,6 +70,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         events::follow_changes,
         system_prompt::get_system_prompt, mcp::endpoint::deliver, mcp_info::get_mcp_info, render_cache::delete_render_cache,
         skills::get_skills, skills::get_skill_list,
+        completions::create_completion, models::list_models, messages::create_message, turn::answer_message,
+        litellm::get_litellm_prompt,
         uploads::put_upload, uploads::post_upload, uploads::delete_upload,
         uploads::list_uploads, uploads::list_uploads_of_chat, uploads::get_manifest,
         outputs::list_outputs, download::get_file, archive::get_archive, preview::show_preview, chats::delete_chat,
@@ -79,6 +82,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
         (name = "delivery", description = "The prompt of a session, over HTTP and MCP"),
+        (name = "chat", description = "Conversations of clients that speak no MCP, passed on with the prompt in place"),
         (name = "files", description = "The files of a chat: uploads in, outputs out"),
         (name = "system", description = "Whether the server lives and serves"),
         (name = "documentation", description = "This document, to read and to generate from"),
@@ -370,6 +374,26 @@ const PROBLEMS: &[Problem] = &[
         description: "The body says something that cannot be; `errors` lists every fault",
     },
     Problem {
+        status: "429",
+        name: "TooManyRequests",
+        description: "The upstream wants fewer requests; `Retry-After` says when",
+    },
+    Problem {
+        status: "501",
+        name: "NotImplemented",
+        description: "No upstream is set; `detail` says which setting",
+    },
+    Problem {
+        status: "502",
+        name: "BadGateway",
+        description: "The upstream cannot be reached, or its answer is none",
+    },
+    Problem {
+        status: "504",
+        name: "GatewayTimeout",
+        description: "The upstream took too long",
+    },
+    Problem {
         status: "503",
         name: "ServiceUnavailable",
         description: "The server is busy, or the library cannot be stored right now; `detail` says what became of a change",
@@ -472,6 +496,37 @@ pub(crate) struct PreviewProblems;
 impl IntoResponses for PreviewProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&["400", "401", "404", "413", "415", "422"])
+    }
+}
+
+/// How chat requests of other APIs' shapes are refused, in those shapes.
+pub(crate) struct ChatProblems;
+
+impl IntoResponses for ChatProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let statuses = ["400", "401", "404", "413", "422", "501", "502", "504"];
+        let refusals = PROBLEMS
+            .iter()
+            .filter(|problem| statuses.contains(&problem.status));
+        let refusals = refusals.map(|problem| {
+            let content = ContentBuilder::new().schema(Some(ObjectBuilder::new()));
+            let response = ResponseBuilder::new()
+                .description(problem.description)
+                .content("application/json", content.build());
+            (problem.status.to_owned(), response.build().into())
+        });
+        refusals.collect()
+    }
+}
+
+/// How a message of our own shape is refused.
+pub(crate) struct TurnProblems;
+
+impl IntoResponses for TurnProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            "400", "401", "404", "413", "415", "422", "429", "501", "502", "504",
+        ])
     }
 }
 

@@ -156,7 +156,9 @@ impl Prompt {
         let prompt = app.renderer().render(session, shape).await?;
         let revision = prompt.revision().to_owned();
         let tag = match shape {
-            Shape::Template | Shape::Form(Form::Full | Form::Neutral) => revision.clone(),
+            Shape::Template | Shape::Bare | Shape::Form(Form::Full | Form::Neutral) => {
+                revision.clone()
+            }
             // What a short form holds depends on priorities too, which the full text does not show.
             Shape::Form(Form::Brief | Form::Hint) => {
                 foreword_compose::revision(&prompt.text(), None)

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use http::{HeaderName, HeaderValue, Uri, uri::Authority};
 
-use super::{Role, ServerConfig};
+use super::{Role, Secret, ServerConfig};
+use crate::chat::upstream::parse_base;
 
 /// Something that works and that an operator should know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl ServerConfig {
         warnings.extend(self.check_host_names());
         self.check_names()?;
         self.check_limits()?;
+        self.check_upstreams()?;
         Ok(warnings)
     }
 
@@ -200,6 +202,40 @@ impl ServerConfig {
         Ok(())
     }
 
+    fn check_upstreams(&self) -> Result<(), ConfigError> {
+        let (openai, anthropic) = (&self.chat.upstream, &self.chat.anthropic);
+        let urls = [
+            ("chat.upstream.base_url", &openai.base_url),
+            ("chat.anthropic.base_url", &anthropic.base_url),
+        ];
+        for (setting, url) in urls {
+            let Some(url) = url.as_deref().filter(|url| !url.trim().is_empty()) else {
+                continue;
+            };
+            parse_base(url).map_err(|reason| ConfigError::Invalid {
+                setting,
+                value: url.to_owned(),
+                reason,
+            })?;
+        }
+        let keys = [
+            ("chat.upstream.api_key", &openai.api_key),
+            ("chat.anthropic.api_key", &anthropic.api_key),
+        ];
+        for (setting, key) in keys {
+            let is_usable = |key: &Secret| {
+                key.expose()
+                    .trim()
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic())
+            };
+            if key.as_ref().is_some_and(|key| !is_usable(key)) {
+                return Err(ConfigError::UnusableKey(setting.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     fn check_limits(&self) -> Result<(), ConfigError> {
         let at_least_one = [
             ("http.api_max_body", self.http.api_max_body as u64),
@@ -209,6 +245,12 @@ impl ServerConfig {
             ("http.timeout_seconds", self.http.timeout_seconds),
             ("http.max_connections", self.http.max_connections as u64),
             ("links.epoch", self.links.epoch),
+            ("chat.max_body", self.chat.max_body as u64),
+            ("chat.upstream.timeout", self.chat.upstream.timeout),
+            (
+                "chat.upstream.connect_timeout",
+                self.chat.upstream.connect_timeout,
+            ),
             ("uploads.max_bytes", self.uploads.max_bytes),
             ("uploads.max_total_bytes", self.uploads.max_total_bytes),
             ("uploads.max_read_bytes", self.uploads.max_read_bytes),

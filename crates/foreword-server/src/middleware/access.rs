@@ -9,12 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::MethodRouter,
 };
-use http::StatusCode;
+use http::{HeaderMap, HeaderName, StatusCode};
 use tracing::Span;
 
 use crate::{
     app::App,
-    auth::Caller,
+    auth::{Caller, OWN_HEADER},
+    chat::upstream::Shape,
     config::Role,
     error::ApiError,
     extract::{Share, WholeBody},
@@ -31,6 +32,8 @@ pub(crate) struct Access {
     reading: Reading,
     max_body: usize,
     work_limit: Option<Duration>,
+    /// Whether `Authorization` is for somebody else, so that only our own header counts.
+    own_header_only: bool,
 }
 
 /// Whom a route lets in.
@@ -63,6 +66,7 @@ impl Access {
             reading: Reading::Never,
             max_body: http.api_max_body,
             work_limit: Some(http.timeout()),
+            own_header_only: false,
         }
     }
 
@@ -125,6 +129,25 @@ impl Access {
         }
     }
 
+    /// The same, where a body may hold a conversation, work takes as long as it takes, and the caller's `Authorization`
+    /// may be for the upstream.
+    pub(crate) fn chat(&self) -> Self {
+        let chat = &self.app.config().chat;
+        Self {
+            max_body: chat.max_body,
+            own_header_only: chat.upstream.forward_authorization,
+            ..self.without_time_limit()
+        }
+    }
+
+    /// The same, where a body may hold a conversation and work takes as long as it takes.
+    pub(crate) fn chat_of_another(&self) -> Self {
+        Self {
+            own_header_only: false,
+            ..self.chat()
+        }
+    }
+
     /// The same, where work takes as long as it takes.
     pub(crate) fn without_time_limit(&self) -> Self {
         Self {
@@ -154,8 +177,14 @@ fn refusal_for(request: &Request) -> impl FnOnce(ApiError) -> Response + use<> {
     let is_under = |place| route.is_some_and(|route| route.as_str().starts_with(place));
     let (is_page, is_file) = (is_under("/preview/"), is_under("/files/"));
     let headers = is_file.then(|| request.headers().clone());
+    let chat = if is_under("/v1/messages") {
+        Some(Shape::Anthropic)
+    } else {
+        is_under("/v1/").then_some(Shape::OpenAi)
+    };
     move |error| match headers {
         _ if is_page => refusal::page(error),
+        _ if chat.is_some() => chat.map_or_else(Response::default, |shape| shape.refuse(error)),
         Some(headers) => refusal::answer(error, &headers),
         None => error.into_response(),
     }
@@ -167,7 +196,9 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
     match access.opens {
         Opens::ToAll => {}
         Opens::To(role) => {
-            let caller = access.app.keys().caller_with(&parts.headers, role)?;
+            let own_header = access.own_header_only.then(|| only_ours(&parts.headers));
+            let headers = own_header.as_ref().unwrap_or(&parts.headers);
+            let caller = access.app.keys().caller_with(headers, role)?;
             record(&caller);
             parts.extensions.insert(caller);
         }
@@ -189,6 +220,14 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
     let (bytes, share) = reading.await?;
     parts.extensions.insert(WholeBody(bytes.clone()));
     Ok((Request::from_parts(parts, Body::from(bytes)), Some(share)))
+}
+
+/// The key in our own header, and nothing else.
+fn only_ours(headers: &HeaderMap) -> HeaderMap {
+    let own = headers.get(OWN_HEADER).cloned();
+    own.map(|key| (HeaderName::from_static(OWN_HEADER), key))
+        .into_iter()
+        .collect()
 }
 
 /// Notes who calls, for the log.

@@ -71,6 +71,17 @@ pub struct Extras {
     pub tools_prompt: Option<String>,
 }
 
+impl Extras {
+    /// Whether they add nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.context.is_empty()
+            && self.system_override.is_none()
+            && self.variables.is_empty()
+            && self.tools_prompt.is_none()
+    }
+}
+
 /// A session's prompt with all that is known about it; made anew for each request.
 #[derive(Debug)]
 pub struct Rendered {
@@ -101,9 +112,16 @@ pub enum Shape {
     Form(Form),
     /// An integrator who puts in the session's values: their placeholders stay as they are written.
     Template,
+    /// A model that has nothing of ours: neither workspace, skills nor tools are told of.
+    Bare,
 }
 
 impl Shape {
+    /// Whether a text tells of workspace, skills and tools.
+    fn has_surroundings(self) -> bool {
+        self != Self::Bare
+    }
+
     /// Whether a text may hold anything of a session.
     fn is_of_a_session(self) -> bool {
         !matches!(self, Self::Template | Self::Form(Form::Neutral))
@@ -244,7 +262,7 @@ impl Renderer {
         shape: Shape,
         patience: Patience,
     ) -> Arc<SkillSet> {
-        if !self.parts.surroundings.has_workspace() {
+        if !self.parts.surroundings.has_workspace() || !shape.has_surroundings() {
             return Arc::default();
         }
         let email = session.prompt_email().filter(|_| shape.is_of_a_session());

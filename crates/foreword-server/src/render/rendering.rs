@@ -107,11 +107,18 @@ impl Rendering {
         } = made_of;
         let values = Values::new(subject, links);
         let opening = match subject.shape {
-            Shape::Form(Form::Neutral) => Opening::Neutral,
-            Shape::Form(_) => Opening::Identity,
-            Shape::Template => Opening::None,
+            Shape::Form(Form::Neutral) => Some(Opening::Neutral),
+            Shape::Form(_) => Some(Opening::Identity),
+            Shape::Template => Some(Opening::None),
+            Shape::Bare => None,
         };
-        let context = guide::block(library, surroundings, opening)
+        let guide = opening.and_then(|opening| guide::block(library, surroundings, opening));
+        let tools_prompt = if subject.shape.has_surroundings() {
+            tools_prompt
+        } else {
+            ""
+        };
+        let context = guide
             .into_iter()
             .chain(skills_block(skills))
             .chain(extras.context.iter().enumerate().map(request_context))
@@ -133,7 +140,7 @@ impl Rendering {
         let short = match subject.shape {
             Shape::Form(Form::Brief) => Some(forms::brief(&composition, &revision, surroundings)),
             Shape::Form(Form::Hint) => Some(forms::hint(&revision, surroundings)),
-            Shape::Form(Form::Full | Form::Neutral) | Shape::Template => None,
+            Shape::Form(Form::Full | Form::Neutral) | Shape::Template | Shape::Bare => None,
         };
         let profile = match &subject.profile_id {
             Some(id) => library.profile(id),
@@ -214,7 +221,7 @@ impl<'a> Values<'a> {
                 date: session.date.to_string(),
             },
             (None, Shape::Template) => Self::LeftInPlace,
-            (None, Shape::Form(_)) => Self::KnownLater,
+            (None, Shape::Form(_) | Shape::Bare) => Self::KnownLater,
         }
     }
 

@@ -1,7 +1,7 @@
 //! `/api/prompts/compose`: what a request would be sent, part by part.
 
 use axum::{Extension, extract::State};
-use foreword_compose::{Composition, Diagnostic, Fault, Part, SectionType, Severity, Stability};
+use foreword_compose::{Composition, Diagnostic, Part, SectionType, Severity, Stability};
 use foreword_store::StoreError;
 use form_urlencoded::Serializer;
 use http::HeaderMap;
@@ -13,18 +13,15 @@ use utoipa::{
     openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type},
 };
 
-use super::{
-    answer::Answer,
-    body::{Fields, note, read_texts, wrong_type},
-    conditional::IfNoneMatch,
-    query::NoQuery,
-    tools,
-};
+use super::{answer::Answer, conditional::IfNoneMatch, query::NoQuery, tools};
 use crate::{
     api::openapi::{PreviewProblems, ReadProblems},
     app::App,
     error::ApiError,
-    extract::{Json, Query, WholeBody},
+    extract::{
+        Json, Query, WholeBody,
+        fields::{Fields, read_text_or_texts, read_texts},
+    },
     operations::prompts::{
         self,
         compose::{Preview, PreviewError, PreviewRequest},
@@ -279,7 +276,7 @@ impl PreviewBody {
             chat_id: fields.nullable_text("chat_id"),
             user_email: fields.nullable_text("user_email"),
             user_name: fields.nullable_text("user_name"),
-            additional_context: fields.read("additional_context", read_context),
+            additional_context: fields.read("additional_context", read_text_or_texts),
             system_override: fields.nullable_text("system_override"),
             variables: fields.read("variables", |value, pointer, faults| {
                 read_texts(value, pointer, faults).collect()
@@ -300,31 +297,8 @@ impl PreviewBody {
     }
 }
 
-fn read_context(value: &Value, pointer: &str, faults: &mut Vec<Fault>) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Array(entries) => {
-            let texts = entries.iter().enumerate().filter_map(|(at, entry)| {
-                let text = entry.as_str().map(str::to_owned);
-                if text.is_none() {
-                    let pointer = format!("{pointer}/{at}");
-                    note(faults, || wrong_type(&pointer, "a text", entry));
-                }
-                text
-            });
-            texts.collect()
-        }
-        other => {
-            note(faults, || {
-                wrong_type(pointer, "a text or a list of texts", other)
-            });
-            Vec::new()
-        }
-    }
-}
-
 /// One text or a list of texts, as a schema.
-fn text_or_texts() -> Schema {
+pub(crate) fn text_or_texts() -> Schema {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     OneOfBuilder::new()
         .item(text())

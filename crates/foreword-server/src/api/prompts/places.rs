@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     answer::Answer,
-    body::{Fields, Wrapper, note, read_bare, read_wrapped, wrong_type},
+    body::{Wrapper, read_bare, read_wrapped},
     conditional::IfMatch,
     profiles::{ProfileAnswer, answer},
     query::NoQuery,
@@ -20,7 +20,10 @@ use crate::{
     api::openapi::WriteProblems,
     app::App,
     error::ApiError,
-    extract::{Json, Path},
+    extract::{
+        Json, Path,
+        fields::{Fields, note, wrong_type},
+    },
     operations::prompts::{self, profiles::PlacedSection},
 };
 

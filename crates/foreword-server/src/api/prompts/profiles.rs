@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     answer::Answer,
-    body::{Fields, Wrapper, read_wrapped},
+    body::{Wrapper, read_wrapped},
     conditional::{IfMatch, IfNoneMatch},
     places::{self, PromptSection},
     query::NoQuery,
@@ -20,7 +20,7 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::{Json, Path, Query},
+    extract::{Json, Path, Query, fields::Fields},
     operations::prompts::{
         self, Found,
         profiles::{ProfileDetail, ProfileSummary},

@@ -12,7 +12,7 @@ use utoipa::{
 
 use super::{
     answer::Answer,
-    body::{Fields, Wrapper, read_wrapped},
+    body::{Wrapper, read_wrapped},
     conditional::{IfMatch, IfNoneMatch},
     query::NoQuery,
 };
@@ -20,7 +20,7 @@ use crate::{
     api::openapi::{ReadProblems, WriteProblems},
     app::App,
     error::ApiError,
-    extract::{Json, Path},
+    extract::{Json, Path, fields::Fields},
     operations::prompts::{
         self, Found,
         sections::{SectionDetail, Use},

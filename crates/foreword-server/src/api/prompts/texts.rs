@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{
     answer::Answer,
-    body::{Fields, Wrapper, read_texts, read_wrapped},
+    body::{Wrapper, read_wrapped},
     conditional::{IfMatch, IfNoneMatch},
     query::NoQuery,
 };
@@ -17,7 +17,10 @@ use crate::{
     api::openapi::{ReadProblems, WriteProblems},
     app::App,
     error::ApiError,
-    extract::Json,
+    extract::{
+        Json,
+        fields::{Fields, read_texts},
+    },
     operations::prompts::{self, Document, Found, Proposal, texts::TextChange},
 };
 

@@ -10,18 +10,16 @@ use utoipa::{
     openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, Type},
 };
 
-use super::{
-    answer::Answer,
-    body::{Fields, note, wrong_type},
-    conditional::IfNoneMatch,
-    query::NoQuery,
-};
+use super::{answer::Answer, conditional::IfNoneMatch, query::NoQuery};
 use crate::{
     api::openapi::{PreviewProblems, ReadProblems},
     app::App,
     connections::ConnectionStatus,
     error::ApiError,
-    extract::Json,
+    extract::{
+        Json,
+        fields::{Fields, note, wrong_type},
+    },
     operations::prompts::{
         self,
         tools::{ConnectedTools, DescribedTools},

@@ -1,0 +1,53 @@
+//! `POST /v1/chat/completions`, in OpenAI's shape.
+
+use axum::{Extension, extract::State, response::Response};
+use http::{HeaderMap, Method};
+
+use super::{ChatFields, configured, name_prompt, prepared};
+use crate::{
+    api::openapi::ChatProblems,
+    app::App,
+    chat::{errors::OpenAiError, openai},
+    error::{ApiError, FaultItem},
+    extract::{WholeBody, work_on},
+};
+
+/// Answers a conversation: puts the prompt before its messages and passes it on to the upstream.
+///
+/// All else passes as it is, in both directions: fields, numbers, images, tools, streams. A prompt that Foreword put there earlier is
+/// replaced. `model` may name a profile behind its last `@`.
+#[utoipa::path(
+    post, path = "/v1/chat/completions", tag = "chat",
+    request_body(content = ChatFields, description = "A request of the OpenAI API, with fields of Foreword's beside"),
+    responses(
+        (status = 200, description = "The upstream's answer, also as a stream of events", body = Object),
+        ChatProblems,
+    ),
+)]
+pub(crate) async fn create_completion(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Extension(WholeBody(body)): Extension<WholeBody>,
+) -> Result<Response, OpenAiError> {
+    let upstream = configured(app.upstreams().openai.as_ref(), "chat.upstream.base_url")?;
+    let bytes = body.len();
+    let (request, prompt) = prepared(&app, &headers, body).await?;
+    let role = app.config().chat.system_role;
+    let placing = work_on(bytes, move || {
+        let messages = request.get("messages").unwrap_or_default();
+        let messages = openai::with_prompt(messages, &prompt, role)?;
+        Some((request.passed_on("messages", messages), prompt))
+    });
+    let (body, prompt) = placing.await.ok_or_else(no_messages)?;
+    let headers = upstream.headers(&headers, app.keys());
+    let asked = upstream.ask(Method::POST, "chat/completions", headers, body.into());
+    let answer = asked.await?;
+    Ok(name_prompt(upstream.pass_back(answer), &prompt))
+}
+
+fn no_messages() -> ApiError {
+    ApiError::invalid(vec![FaultItem::new(
+        "/messages",
+        "`messages` must be a list of messages",
+    )])
+}
