@@ -28,6 +28,7 @@ use std::{
 use foreword_sandbox::SandboxConfig;
 use foreword_server::{
     ServerConfig,
+    chat::ChatConfig,
     config::{
         DeliveryConfig, HttpConfig, LinksConfig, RenderConfig, SessionConfig, ToolsPromptConfig,
         UploadsConfig, WorkspaceConfig,
@@ -77,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) tools_prompt: ToolsPromptConfig,
     /// Skills.
     pub(crate) skills: SkillsConfig,
+    /// Chat endpoints for clients that speak no MCP.
+    pub(crate) chat: ChatConfig,
     /// MCP servers to connect to, beside those of `connections.json` in the data directory, which has them as other clients do.
     pub(crate) connections: BTreeMap<String, ConnectionConfig>,
     /// What is logged, and how.
@@ -97,6 +100,7 @@ impl Default for Config {
             uploads,
             tools_prompt,
             skills,
+            chat,
             connections,
         } = ServerConfig::default();
         Self {
@@ -114,6 +118,7 @@ impl Default for Config {
             sandbox: SandboxConfig::default(),
             tools_prompt,
             skills,
+            chat,
             connections,
             log: LogConfig::default(),
         }
@@ -133,6 +138,7 @@ impl Config {
             links: self.links.clone(),
             workspace: self.workspace.clone(),
             uploads: self.uploads.clone(),
+            chat: self.chat.clone(),
             tools_prompt: self.tools_prompt.clone(),
             skills: self.skills.clone(),
             connections: self.connections.clone(),

@@ -130,6 +130,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("auth.keys.instructions", "\"brief\""),
     ("skills.provider.url", "\"https://skills.example\""),
     ("skills.provider.key", "\"replace-me-4\""),
+    ("chat.default_model", "\"gpt-5\""),
+    ("chat.upstream.base_url", "\"https://api.openai.com/v1\""),
+    ("chat.upstream.api_key", "\"replace-me-5\""),
+    ("chat.anthropic.base_url", "\"https://api.anthropic.com\""),
+    ("chat.anthropic.api_key", "\"replace-me-6\""),
     ("connections.command", "\"npx\""),
     (
         "connections.args",

@@ -20,13 +20,12 @@ use super::config::{ChatConfig, UpstreamConfig};
 use crate::{auth::Keys, choose_tls, config::Secret, error::ApiError};
 
 /// What passes to an upstream, beside a few by the beginning of their names.
-const PASSED_ON: [&str; 7] = [
+const PASSED_ON: [&str; 6] = [
     "content-type",
     "accept",
     "anthropic-version",
     "anthropic-beta",
     "idempotency-key",
-    "x-stainless-retry-count",
     "traceparent",
 ];
 

@@ -6,6 +6,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod chat;
 mod chats;
 mod config;
 mod connections;

@@ -1,0 +1,154 @@
+//! `/v1/messages`.
+
+use serde_json::{Value, json};
+
+use super::{Upstream, passing_on, unmarked, with};
+
+const MESSAGES: &str = "/v1/messages";
+
+/// A library whose static beginning is long enough to be kept apart.
+fn long_library() -> String {
+    format!(
+        "global_prompt: '{}'\nprofiles: [{{id: p, is_default: true, sections: [{{id: s, content: 'For {{user_email}}.'}}]}}]\n",
+        "Be kind. ".repeat(200)
+    )
+}
+
+#[tokio::test]
+async fn the_prompt_is_the_first_blocks_of_system_and_the_callers_stays_behind_them() {
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).library(&long_library()).start();
+    let ask = async |system: Option<Value>| {
+        let mut body = json!({
+            "model": "claude", "max_tokens": 5, "messages": [], "chat_id": "c", "user_email": "ann@example.com",
+        });
+        if let Some(system) = system {
+            body["system"] = system;
+        }
+        let answer = server
+            .post(MESSAGES)
+            .header("anthropic-beta", "one")
+            .json(body)
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let got = upstream.got();
+        assert_eq!(got.path, "/v1/messages");
+        assert_eq!(got.header("x-api-key"), Some("of-the-other"));
+        assert_eq!(got.header("anthropic-version"), Some("2023-06-01"));
+        assert_eq!(got.header("anthropic-beta"), Some("one"));
+        assert_eq!(got.header("authorization"), None);
+        (
+            got.json()["system"].clone(),
+            answer.header("x-prompt-revision").to_owned(),
+        )
+    };
+    let (ours, revision) = ask(None).await;
+    let block = |at: usize| ours[at]["text"].as_str().unwrap();
+    assert_eq!(ours.as_array().unwrap().len(), 2);
+    assert_eq!(ours[0]["cache_control"], json!({"type": "ephemeral"}));
+    assert!(ours[1].get("cache_control").is_none());
+    let prompt = server
+        .get("/system-prompt?chat_id=c&user_email=ann@example.com")
+        .await;
+    assert_eq!(
+        format!("{}{}", block(0), unmarked(block(1), &revision)),
+        prompt.text()
+    );
+    let mine = json!({"type": "text", "text": "Mine."});
+    let all = json!([ours[0], ours[1], mine]);
+    for system in [json!("Mine."), json!([mine]), all.clone()] {
+        assert_eq!(ask(Some(system)).await.0, all);
+    }
+    for system in [
+        json!(""),
+        json!(null),
+        json!([]),
+        json!([ours[1]]),
+        ours.clone(),
+    ] {
+        assert_eq!(ask(Some(system.clone())).await.0, ours, "{system}");
+    }
+    // Another's block before ours is another's.
+    let (behind, _) = ask(Some(json!([mine, ours[1]]))).await;
+    assert_eq!(behind, json!([ours[0], ours[1], mine, ours[1]]));
+    let refused = server
+        .post(MESSAGES)
+        .json(json!({"system": 5, "messages": []}))
+        .await;
+    assert_eq!(refused.status, 422);
+    assert_eq!(refused.json()["type"], "error");
+    assert_eq!(refused.json()["error"]["type"], "invalid_request_error");
+}
+
+#[tokio::test]
+async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).library(&long_library()).start();
+    let marked = |count: usize| {
+        let block = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
+        json!({"messages": [{"role": "user", "content": vec![block; count]}]}).to_string()
+    };
+    for (body, is_marked) in [
+        (marked(3), true),
+        (marked(4), false),
+        // What cannot be counted is left alone.
+        ("{\"messages\":[],\"x\":1e400}".to_owned(), false),
+    ] {
+        assert_eq!(server.post(MESSAGES).body(body).await.status, 200);
+        let first = upstream
+            .got()
+            .body
+            .contains("\"cache_control\":{\"type\":\"ephemeral\"}}");
+        let first = first && {
+            let system = Value::to_string(&json!({"cache_control": {"type": "ephemeral"}}));
+            upstream
+                .got()
+                .body
+                .matches(&system[1..system.len() - 1])
+                .count()
+                > marks(&upstream)
+        };
+        assert_eq!(first, is_marked, "{}", upstream.got().body);
+    }
+}
+
+/// How many marks of the caller's there are.
+fn marks(upstream: &Upstream) -> usize {
+    upstream.got().body.matches("\"text\":\"x\"").count()
+}
+
+#[tokio::test]
+async fn without_an_upstream_it_is_said_which_setting_is_missing() {
+    let upstream = Upstream::start().await;
+    let server = with(&upstream, |config| config.chat = Default::default()).start();
+    for (path, code) in [
+        ("/v1/chat/completions", "no_upstream"),
+        ("/v1/models", "no_upstream"),
+    ] {
+        let request = if path.ends_with("models") {
+            server.get(path)
+        } else {
+            server.post(path)
+        };
+        let answer = request.await;
+        assert_eq!(answer.status, 501);
+        assert_eq!(answer.json()["error"]["code"], code);
+        assert!(answer.text().contains("`chat.upstream.base_url`"));
+    }
+    let answer = server.post(MESSAGES).await;
+    assert_eq!(answer.status, 501);
+    assert!(
+        answer
+            .text()
+            .contains("`chat.anthropic.base_url` and `chat.anthropic.api_key`")
+    );
+    assert_eq!(answer.json()["error"]["type"], "api_error");
+    assert_eq!(
+        server
+            .post("/api/chat")
+            .json(json!({"message": "Hi."}))
+            .await
+            .status,
+        501
+    );
+}
