@@ -64,7 +64,7 @@ pub struct Skills {
 
 struct Inner {
     root: Option<PathBuf>,
-    public: Directory,
+    public: Arc<Directory>,
     shipped: Found,
     /// Where the shipped skills are, if there is no data directory.
     elsewhere: Option<TempDir>,
@@ -303,7 +303,7 @@ impl Skills {
             Some(email) => {
                 let directory = user_directory(email);
                 let path = root.join("user").join(&directory);
-                let open = async { Arc::new(Directory::new(path)) };
+                let open = async { Directory::new(path) };
                 self.inner
                     .users
                     .get_with(directory, open)
