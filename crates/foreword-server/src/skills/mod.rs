@@ -35,10 +35,10 @@ pub use name::{SkillName, user_directory};
 pub use provider::Patience;
 
 pub(crate) use local::{SKILL_MD, members, open};
+pub(crate) use manifest::Manifest;
 
 use front_matter::FrontMatter;
 use local::{Directory, Found, LocalSkill};
-use manifest::Manifest;
 use provider::{Answer, Provider};
 
 /// How many users' directories are remembered.
