@@ -49,7 +49,7 @@ pub(crate) fn app(
     let host_uid = config.sandbox.files_owner();
     let workspaces = Workspaces::new(Some(files), host_uid, &server, Arc::clone(&clock));
     let sandboxes = foreword_sandbox::open(&Setup::new(config.sandbox.clone(), &config.data_dir));
-    let (skills, troubles) = Skills::open(&config.skills, &config.data_dir);
+    let (skills, troubles) = Skills::open(&config.skills, &config.data_dir, &workspaces);
     warnings.extend(troubles);
     let connections = Connections::start(connections_setup(config, environment, &clock));
     let app = App::new(AppParts {

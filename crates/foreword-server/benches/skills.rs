@@ -98,15 +98,12 @@ fn app(data: &std::path::Path) -> App {
     let clock: Clock = Arc::new(jiff::Timestamp::now);
     let store = YamlStore::open(data, &StoreConfig::default(), Arc::clone(&clock));
     let config = ServerConfig::default();
-    let (skills, _) = Skills::open(&SkillsConfig::default(), data);
+    let host_uid = SandboxConfig::default().host_uid;
+    let workspaces = Workspaces::new(None, host_uid, &config, Arc::clone(&clock));
+    let (skills, _) = Skills::open(&SkillsConfig::default(), data, &workspaces);
     App::new(AppParts {
         store: Arc::new(store.expect("there is a library")),
-        workspaces: Workspaces::new(
-            None,
-            SandboxConfig::default().host_uid,
-            &config,
-            Arc::clone(&clock),
-        ),
+        workspaces,
         sandboxes: Arc::new(NoSandboxes::wanted()),
         surroundings: Surroundings::with_workspace(&SandboxConfig::default(), &[]),
         connections: Connections::none(Arc::clone(&clock)),

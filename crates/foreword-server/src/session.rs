@@ -4,12 +4,14 @@
 //! at the edge. Deliberately absent: whom a chat's files belong to (`workspace/`).
 
 mod chat_id;
+mod email;
 mod reader;
 
 use std::sync::Arc;
 
 pub(crate) use chat_id::base32;
 pub use chat_id::{ChatId, InvalidChatId};
+pub use email::{InvalidEmail, parse_email};
 pub use reader::{SessionError, SessionReader, SessionRequest, SessionSources};
 
 /// One chat of one user, as a request named it.

@@ -110,7 +110,55 @@ fn the_directory_of_a_users_skills_can_be_asked_for() {
     assert_eq!(path, "[DIR]/data/skills/user/ann@example.com\n");
     let odd = place.run(&["skills", "path", "o'neil@example.com"]).ok();
     assert!(odd.starts_with("[DIR]/data/skills/user/x-"), "{odd}");
-    assert_eq!(place.run(&["skills", "path", "nobody"]).code, Some(2));
+    for (never, why) in [
+        ("nobody", "it has one `@`"),
+        ("a@b@c", "it has one `@`"),
+        ("a b@example.com", "no spaces"),
+        ("{{USER_EMAIL}}@x", "a template"),
+    ] {
+        let refused = place.run(&["skills", "path", never]);
+        assert_eq!(refused.code, Some(2), "{never}");
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_server_whose_workspaces_cannot_be_made_says_so_and_lists_no_skills() {
+    let place = Place::new();
+    write_skill(&place, "public/pdf", "Reads PDF files.");
+    place.write(
+        "data/workspaces",
+        "not a directory, so nobody can write below it",
+    );
+    let composed = place.run(&["compose", "--chat", "a"]);
+    assert!(
+        composed.stderr.contains("no skills are offered"),
+        "{}",
+        composed.stderr
+    );
+    assert!(!composed.stdout.contains("available_skills"));
+}
+
+#[test]
+fn in_a_shared_chat_everybodys_calls_find_what_is_there_for_all() {
+    let (place, server) = server();
+    write_skill(&place, "public/pdf", "Reads PDF files.");
+    write_skill(&place, "user/ann@example.com/own", "Ann's.");
+    write_skill(&place, "user/bob@example.com/own", "Bob's.");
+    let look = "ls /mnt/skills/user | wc -l; ls -d /mnt/skills/public/pdf; grep -c /mnt/skills/user/ ~/README.md; true";
+    for email in ["ann@example.com", "bob@example.com", "ann@example.com"] {
+        let seen = ask(&server, "channel:x", email, look);
+        assert!(seen.starts_with("0\n/mnt/skills/public/pdf\n0"), "{seen}");
+    }
+    // A chat of their own is another matter, and not for others.
+    assert_eq!(
+        ask(&server, "a", "ann@example.com", "ls /mnt/skills/user"),
+        "own"
+    );
+    assert!(
+        ask(&server, "a", "bob@example.com", "ls /mnt/skills/user")
+            .contains("belongs to another user")
+    );
 }
 
 #[test]

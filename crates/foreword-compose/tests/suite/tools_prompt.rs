@@ -315,8 +315,9 @@ fn markdown_of_others_cannot_leave_its_item() {
 }
 
 #[test]
-fn control_and_bidirectional_characters_are_removed() {
-    let dirty = "a\u{0}b\u{1b}[31m\u{202e}c\u{2066}\u{200f}\u{61c}\u{7f}\u{9c}\td";
+fn control_bidirectional_and_invisible_characters_are_removed() {
+    let dirty =
+        "a\u{0}b\u{1b}[31m\u{202e}c\u{2066}\u{200f}\u{61c}\u{7f}\u{9c}\u{200b}\u{e0041}\u{feff}\td";
     let server = ToolServer {
         instructions: Some(dirty.to_owned()),
         ..server(

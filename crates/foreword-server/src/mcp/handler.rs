@@ -370,6 +370,9 @@ impl ServerHandler for Handler {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.session(&context);
         let session = session.map_err(|error| refuse(&context, &error))?;
+        if request.uri.starts_with(skills::SCHEME) && !skills::are_negotiated(&context) {
+            return Err(resources::not_found(&request.uri));
+        }
         let result = resources::read(&self.app, session.as_given(), &request.uri).await?;
         Ok(result.into())
     }
@@ -379,6 +382,9 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
+        if !skills::are_negotiated(&context) {
+            return Err(unknown_method("skills/list"));
+        }
         let session = self.session(&context).and_then(SessionRequest::require);
         let session = session.map_err(|error| refuse(&context, &error))?;
         skills::list(&self.app, &session, request).await
@@ -389,6 +395,9 @@ impl ServerHandler for Handler {
         request: GetSkillRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
+        if !skills::are_negotiated(&context) {
+            return Err(unknown_method("skills/get"));
+        }
         let session = self.session(&context).and_then(SessionRequest::require);
         let session = session.map_err(|error| refuse(&context, &error))?;
         skills::get(&self.app, &session, &request.uri).await
@@ -435,14 +444,19 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        let removed = method == "initialize" && speaks_2026(&context);
+        let removed = method == "initialize" && speaks_2026(&context)
+            || method.starts_with("skills/") && !skills::are_negotiated(&context);
         Err(if KNOWN_METHODS.contains(&method.as_str()) && !removed {
             ErrorData::invalid_params(format!("the parameters of `{method}` are not valid"), None)
         } else {
-            let message = format!("unknown method `{method}`");
-            ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+            unknown_method(&method)
         })
     }
+}
+
+fn unknown_method(method: &str) -> ErrorData {
+    let message = format!("unknown method `{method}`");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// The methods of the protocol that have parameters which can be wrong here.
@@ -536,7 +550,7 @@ fn not_rendered(error: &RenderError) -> ErrorData {
     }
 }
 
-fn speaks_2026(context: &RequestContext<RoleServer>) -> bool {
+pub(super) fn speaks_2026(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())

@@ -3,34 +3,31 @@
 //! For clients of 2026-07-28; those of older revisions have no extensions. Deliberately absent: reading directories, since `skills/get`
 //! lists all files.
 
-use std::{io::Read, path::Path, sync::Arc};
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use rmcp::{
-    ErrorData,
+    ErrorData, RoleServer,
     model::{
         GetSkillResult, ListSkillsResult, PaginatedRequestParams, ReadResourceResult,
         ResourceContents, SKILLS_EXTENSION_ID, ServerCapabilities, Skill as McpSkill,
         SkillFrontmatter, SkillResource, SkillResources,
     },
+    service::RequestContext,
 };
 use serde_json::{Map, json};
 
-use super::resources::not_found;
+use super::{handler::speaks_2026, resources::not_found};
 use crate::{
     app::App,
     links::UNRESERVED,
+    operations::skills::{DescribedSkill, SkillPlace, get_skill, page_skills, read_skill_file},
     session::Session,
-    skills::{self, Patience, SKILL_MD, Skill, SkillSet},
+    skills::{Group, SKILL_MD, SkillName},
     workspace::{media, name::UploadName},
 };
 
 /// What the URIs of skills begin with.
 pub(super) const SCHEME: &str = "skill://";
-
-/// How many skills a page holds; for each, all its files are read once.
-const PAGE: usize = 50;
 
 /// Says that there are skills, where there are resources to read them by.
 pub(super) fn declare(app: &App, capabilities: &mut ServerCapabilities) {
@@ -45,37 +42,27 @@ pub(super) fn retract(capabilities: &mut ServerCapabilities) {
     capabilities.extensions = None;
 }
 
+/// Whether the client may use the extension: its revision has extensions, and it does not say that it knows others only. One that names
+/// none at all is answered: whether it knows this one cannot be told, and it asks.
+pub(super) fn are_negotiated(context: &RequestContext<RoleServer>) -> bool {
+    let capabilities = context.client_capabilities();
+    let extensions = capabilities.and_then(|capabilities| capabilities.extensions);
+    speaks_2026(context)
+        && extensions.is_none_or(|extensions| extensions.contains_key(SKILLS_EXTENSION_ID))
+}
+
 /// The session's skills.
 pub(super) async fn list(
     app: &App,
     session: &Session,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListSkillsResult, ErrorData> {
-    let set = set_of(app, session).await;
     let cursor = request.and_then(|request| request.cursor);
-    let first = match &cursor {
-        None => 0,
-        Some(cursor) => {
-            1 + set
-                .skills
-                .iter()
-                .position(|skill| base(skill) == *cursor)
-                .ok_or_else(|| {
-                    ErrorData::invalid_params(
-                        "the cursor is not known; begin again without one",
-                        None,
-                    )
-                })?
-        }
-    };
-    let mut listed = Vec::new();
-    for skill in set.skills.iter().skip(first).take(PAGE) {
-        listed.extend(described(app, skill).await);
-    }
-    let mut result = ListSkillsResult::with_all_items(listed);
-    if set.skills.len() > first + PAGE {
-        result.next_cursor = set.skills.get(first + PAGE - 1).map(|skill| base(skill));
-    }
+    let after = cursor.as_deref().map(behind).transpose()?;
+    let page = page_skills(app, session, after.as_ref()).await;
+    let skills = page.skills.iter().filter_map(skill).collect();
+    let mut result = ListSkillsResult::with_all_items(skills);
+    result.next_cursor = page.more_after.as_ref().map(base);
     Ok(result)
 }
 
@@ -85,19 +72,17 @@ pub(super) async fn get(
     session: &Session,
     uri: &str,
 ) -> Result<GetSkillResult, ErrorData> {
-    let unknown = || {
+    let found = match parse(uri) {
+        Some((place, SKILL_MD)) => get_skill(app, session, &place).await,
+        _ => None,
+    };
+    let described = found.as_ref().and_then(skill).ok_or_else(|| {
         ErrorData::invalid_params(
             format!("there is no skill `{uri}`"),
             Some(json!({ "uri": uri })),
         )
-    };
-    let set = set_of(app, session).await;
-    let skill = set
-        .skills
-        .iter()
-        .find(|skill| format!("{}{SKILL_MD}", base(skill)) == uri);
-    let described = described(app, skill.ok_or_else(unknown)?).await;
-    Ok(GetSkillResult::new(described.ok_or_else(unknown)?))
+    })?;
+    Ok(GetSkillResult::new(described))
 }
 
 /// Reads a file of a skill.
@@ -106,58 +91,53 @@ pub(super) async fn read(
     session: &Session,
     uri: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let set = set_of(app, session).await;
-    let found = set.skills.iter().find_map(|skill| {
-        let path = uri.strip_prefix(&base(skill))?;
+    let named = parse(uri).and_then(|(place, path)| {
         let path: Vec<u8> = percent_decode_str(path).collect();
-        Some((Arc::clone(skill), UploadName::parse(&path).ok()?))
+        Some((place, UploadName::parse(&path).ok()?))
     });
-    let (skill, name) = found.ok_or_else(|| not_found(uri))?;
-    let max = app.config().uploads.max_read_bytes;
-    let path = name.as_path().to_owned();
-    let reading = tokio::task::spawn_blocking(move || read_file(&skill, &path, max));
-    let bytes = reading
-        .await
-        .expect("reading does not panic, and nobody cancels it");
-    let bytes = bytes.ok_or_else(|| not_found(uri))?;
-    let media_type = media::media_type(name.as_path());
-    let contents = match String::from_utf8(bytes) {
+    let (place, name) = named.ok_or_else(|| not_found(uri))?;
+    let bytes = read_skill_file(app, session, &place, &name).await;
+    let contents = match String::from_utf8(bytes.ok_or_else(|| not_found(uri))?) {
         Ok(text) => ResourceContents::text(text, uri),
         Err(error) => ResourceContents::blob(BASE64_STANDARD.encode(error.as_bytes()), uri),
     };
+    let media_type = media::media_type(name.as_path());
     Ok(ReadResourceResult::new(vec![
         contents.with_mime_type(media_type),
     ]))
 }
 
-/// Only what the skill's listing has can be read: no link is followed, and nothing else lies there.
-fn read_file(skill: &Skill, path: &Path, max: u64) -> Option<Vec<u8>> {
-    let members = skills::members(&skill.directory).ok()?;
-    let (_, metadata) = members.iter().find(|(member, _)| member == path)?;
-    if metadata.len() > max {
-        return None;
-    }
-    let file = skills::open(&skill.directory.join(path)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(max).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+/// The skill behind which a page begins.
+fn behind(cursor: &str) -> Result<SkillPlace, ErrorData> {
+    let parsed = parse(cursor).filter(|(_, path)| path.is_empty());
+    let (place, _) = parsed.ok_or_else(|| {
+        let message = "the cursor is not known; begin again without one";
+        ErrorData::invalid_params(message, None)
+    })?;
+    Ok(place)
 }
 
-async fn set_of(app: &App, session: &Session) -> Arc<SkillSet> {
-    app.skills()
-        .of(session.prompt_email(), Patience::Handshake)
-        .await
+/// The skill of a URI, and the path within it.
+fn parse(uri: &str) -> Option<(SkillPlace, &str)> {
+    let (group, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let (name, path) = rest.split_once('/')?;
+    let mut groups = [Group::User, Group::Public].into_iter();
+    let place = SkillPlace {
+        group: groups.find(|known| known.as_str() == group)?,
+        name: SkillName::new(name)?,
+    };
+    Some((place, path))
 }
 
-/// What the URIs of a skill's files begin with.
-fn base(skill: &Skill) -> String {
-    format!("{SCHEME}{}/{}/", skill.group.as_str(), skill.name)
+/// What the URIs of a skill's files begin with; also the cursor behind it.
+fn base(place: &SkillPlace) -> String {
+    format!("{SCHEME}{}/{}/", place.group.as_str(), place.name)
 }
 
-/// The skill as the protocol has it; none where it may not be called that there, or its files cannot be read.
-async fn described(app: &App, skill: &Arc<Skill>) -> Option<McpSkill> {
-    let manifest = app.skills().manifest(skill).await?;
-    let base = base(skill);
+/// The skill as the protocol has it; none where it may not be called that there.
+fn skill(described: &DescribedSkill) -> Option<McpSkill> {
+    let DescribedSkill { skill, manifest } = described;
+    let base = base(&SkillPlace::of(skill));
     let resources = match &manifest.files {
         None => SkillResources::Dynamic,
         Some(files) => SkillResources::Files(
@@ -180,6 +160,6 @@ async fn described(app: &App, skill: &Arc<Skill>) -> Option<McpSkill> {
             front_matter = front_matter.with_field(key, value.clone());
         }
     }
-    let described = McpSkill::new(format!("{base}{SKILL_MD}"), front_matter, resources);
-    described.validate().is_ok().then_some(described)
+    let skill = McpSkill::new(format!("{base}{SKILL_MD}"), front_matter, resources);
+    skill.validate().is_ok().then_some(skill)
 }

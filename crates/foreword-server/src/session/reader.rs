@@ -16,11 +16,11 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::{ChatId, InvalidChatId, Session};
+use super::{
+    ChatId, InvalidChatId, InvalidEmail, Session,
+    email::{is_template, parse_email, trim},
+};
 use crate::config::{SessionConfig, SessionMode};
-
-/// The largest length of an e-mail address, in bytes.
-const MAX_EMAIL_LENGTH: usize = 254;
 
 /// The largest length of a user name, in characters; what is longer is cut.
 const MAX_NAME_LENGTH: usize = 200;
@@ -94,10 +94,8 @@ pub enum SessionError {
     #[error("the chat id is not valid: {0}")]
     InvalidChatId(#[from] InvalidChatId),
     /// The e-mail address cannot be one.
-    #[error(
-        "the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces and no line breaks"
-    )]
-    InvalidUserEmail,
+    #[error("the user's e-mail address is not valid: {0}")]
+    InvalidUserEmail(#[from] InvalidEmail),
     /// The profile id cannot be one.
     #[error("the profile id is not valid: it has at most {MAX_ID_LENGTH} bytes and no line breaks")]
     InvalidProfileId,
@@ -121,7 +119,7 @@ impl SessionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidChatId(_) => "invalid_chat_id",
-            Self::InvalidUserEmail => "invalid_user_email",
+            Self::InvalidUserEmail(_) => "invalid_user_email",
             Self::InvalidProfileId => "invalid_profile_id",
             Self::NotText(_) => "invalid_header",
             Self::MetaNotText(_) => "invalid_meta",
@@ -181,7 +179,7 @@ impl SessionReader {
             user_email: self
                 .user_email
                 .first(from)?
-                .map(|found| email(&found.text))
+                .map(|found| parse_email(&found.text))
                 .transpose()?,
             user_name: self.user_name.first(from)?.and_then(|found| name(&found)),
             profile_id: self
@@ -325,7 +323,7 @@ impl<N: AsRef<str>> Source<N> {
 
     /// Whether `text` counts as given. The first template at each place is worth a warning, the next ones are not.
     fn accepts(&self, text: &str) -> bool {
-        let is_template = ["{{", "}}", "${"].iter().any(|mark| text.contains(mark));
+        let is_template = is_template(text);
         if is_template && !self.warned.swap(true, Ordering::Relaxed) {
             let name = self.name.as_ref();
             tracing::warn!(
@@ -334,23 +332,6 @@ impl<N: AsRef<str>> Source<N> {
             );
         }
         !is_template && !trim(text).is_empty()
-    }
-}
-
-/// Other white space is no padding: in a value it is a fault, and must not make it count as absent.
-fn trim(text: &str) -> &str {
-    text.trim_matches([' ', '\t'])
-}
-
-fn email(text: &str) -> Result<Arc<str>, SessionError> {
-    let text = trim(text);
-    let valid = text.len() <= MAX_EMAIL_LENGTH
-        && text.matches('@').count() == 1
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    if valid {
-        Ok(text.to_lowercase().into())
-    } else {
-        Err(SessionError::InvalidUserEmail)
     }
 }
 

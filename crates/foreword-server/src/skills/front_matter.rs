@@ -40,8 +40,6 @@ const DESCRIPTION: &str = "description";
 /// What a skill says of itself.
 #[derive(Debug, PartialEq)]
 pub(super) struct FrontMatter {
-    /// Its name, trimmed; none if it is not there or blank.
-    pub(super) name: Option<String>,
     /// What it does and when to use it: trimmed and not blank, with the line breaks that YAML leaves in it.
     pub(super) description: String,
     /// Every field, `name` and `description` too, in the order they are written.
@@ -110,8 +108,9 @@ pub(super) fn read(text: &str) -> Result<FrontMatter, FrontMatterFault> {
         }
     };
     let description = text_of(&fields, DESCRIPTION)?.ok_or(FrontMatterFault::NoDescription)?;
+    // Nobody needs the name, which is the folder's, but one that is no text tells that the rest may be read wrong.
+    text_of(&fields, NAME)?;
     Ok(FrontMatter {
-        name: text_of(&fields, NAME)?,
         description,
         fields,
     })

@@ -1,7 +1,8 @@
 //! Skills that lie in a directory of this server: found, read, and looked at again when they may have changed.
 //!
-//! What is added or taken away is seen by the next request; what changes within a skill, within [`LOOK_AGAIN`]. A skill that cannot be
-//! used is told and left out. Nothing here follows a link.
+//! What is added or taken away is seen by the next request. What changes within a skill is looked for when the last look is as old as
+//! [`LOOK_AGAIN`], behind a request, which waits for it no longer than [`GRACE`]: it is seen by that request where few skills lie here, else
+//! by those that come when the look has ended. A skill that cannot be used is told and left out. Nothing here follows a link.
 
 use std::{
     fs::{self, File, Metadata},
@@ -9,22 +10,28 @@ use std::{
     io::{self, Read},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use foreword_compose::one_line;
 use rustix::fs::{Access, OFlags, access};
-use tokio::sync::Mutex;
+use tokio::{
+    sync::{Mutex as Turn, OwnedMutexGuard},
+    time::timeout,
+};
 
 use super::{
     Refused,
     front_matter::{self, FrontMatter},
-    name::SkillName,
+    name::{MAX_NAME, SkillName},
 };
 
 /// How long what was found is good without looking into each skill again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a request waits for a look that it could do without: enough for some dozens of small skills.
+const GRACE: Duration = Duration::from_millis(3);
 
 /// The most skills of a directory.
 pub(super) const MAX_SKILLS: usize = 1_000;
@@ -36,7 +43,7 @@ pub(super) const MAX_MEMBERS: usize = 2_000;
 pub(super) const MAX_BYTES: u64 = 200 << 20;
 
 /// The largest SKILL.md, in bytes.
-pub(super) const MAX_SKILL_MD: u64 = 1 << 20;
+const MAX_SKILL_MD: u64 = 1 << 20;
 
 /// The file that makes a directory a skill.
 pub(crate) const SKILL_MD: &str = "SKILL.md";
@@ -45,16 +52,23 @@ pub(crate) const SKILL_MD: &str = "SKILL.md";
 pub(super) struct Directory {
     path: PathBuf,
     seen: Mutex<Option<Seen>>,
+    /// Held by the one look that goes on, and never across an await.
+    looking: Arc<Turn<()>>,
 }
 
+/// What the last look found.
+#[derive(Clone)]
 struct Seen {
-    at: Instant,
+    began: Instant,
+    ended: Instant,
+    /// From before it began.
     stamp: Option<Stamp>,
     found: Arc<Found>,
 }
 
-/// Changes when an entry of the directory comes or goes.
-type Stamp = (u64, i64, i64);
+/// Changes when an entry of the directory comes or goes. On most file systems the number of links counts the directories in it, and tells of
+/// one that comes within the same tick of the clock.
+type Stamp = (u64, u64, i64, i64);
 
 /// What is in a directory of skills.
 #[derive(Debug, Default)]
@@ -86,45 +100,86 @@ impl Found {
 }
 
 impl Directory {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self {
+    pub(super) fn new(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self {
             path,
             seen: Mutex::new(None),
+            looking: Arc::default(),
+        })
+    }
+
+    /// The skills that are there now. Only who comes first, or after an entry came or went, waits until they are looked at.
+    pub(super) async fn skills(self: &Arc<Self>) -> Arc<Found> {
+        let asked = Instant::now();
+        // One `stat` on this thread: it takes a microsecond or two, and handing it to another thread many times that.
+        let stamp = stamp(&self.path);
+        let Some(seen) = self.seen().clone().filter(|seen| seen.stamp == stamp) else {
+            return self.looked_at_since(asked).await;
+        };
+        if stamp.is_none() || seen.ended.elapsed() < LOOK_AGAIN {
+            return seen.found;
+        }
+        let Ok(turn) = Arc::clone(&self.looking).try_lock_owned() else {
+            return seen.found;
+        };
+        timeout(GRACE, self.look(turn)).await.unwrap_or(seen.found)
+    }
+
+    /// What a look finds that begins after `asked`: one that goes on already may have passed what the caller knows of.
+    async fn looked_at_since(self: &Arc<Self>, asked: Instant) -> Arc<Found> {
+        let turn = Arc::clone(&self.looking).lock_owned().await;
+        let seen = self.seen().clone();
+        match seen.filter(|seen| seen.began >= asked) {
+            Some(seen) => seen.found,
+            None => self.look(turn).await,
         }
     }
 
-    /// The skills that are there now. Whoever comes while somebody looks waits for that.
-    pub(super) async fn skills(&self) -> Arc<Found> {
-        let mut seen = self.seen.lock().await;
-        let stamp = stamp(&self.path);
-        if let Some(seen) = &*seen
-            && seen.stamp == stamp
-            && (stamp.is_none() || seen.at.elapsed() < LOOK_AGAIN)
-        {
-            return Arc::clone(&seen.found);
+    /// Looks at all of it. Also if nobody waits any more, it comes to its end.
+    fn look(
+        self: &Arc<Self>,
+        turn: OwnedMutexGuard<()>,
+    ) -> impl Future<Output = Arc<Found>> + use<> {
+        let directory = Arc::clone(self);
+        let looking = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            directory.look_now()
+        });
+        async {
+            looking
+                .await
+                .expect("looking does not panic, and nobody cancels it")
         }
-        let path = self.path.clone();
-        let looking = tokio::task::spawn_blocking(move || look(&path));
-        let found = looking
-            .await
-            .expect("looking does not panic, and nobody cancels it");
+    }
+
+    fn look_now(&self) -> Arc<Found> {
+        let began = Instant::now();
+        let stamp = stamp(&self.path);
+        let found = look(&self.path);
+        let mut seen = self.seen();
         let found = match &*seen {
             // What says the same is the same to those who compare.
             Some(seen) if seen.found.says_the_same(&found) => Arc::clone(&seen.found),
             _ => Arc::new(found),
         };
         *seen = Some(Seen {
-            at: Instant::now(),
+            began,
+            ended: Instant::now(),
             stamp,
             found: Arc::clone(&found),
         });
         found
     }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = fs::symlink_metadata(path).ok()?;
-    Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec()))
+    let (time, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
+    Some((metadata.ino(), metadata.nlink(), time, nanoseconds))
 }
 
 /// Reads all skills of a directory; none where there is no directory.
@@ -155,7 +210,9 @@ pub(super) fn look(path: &Path) -> Found {
         let Some(skill) = SkillName::new(&shown) else {
             let why =
                 "a skill is called by 1 to 64 of `a-z`, `0-9` and `-`, and does not begin with `-`";
-            found.refused.push(Refused::new(&one_line(&shown, 64), why));
+            found
+                .refused
+                .push(Refused::new(&one_line(&shown, MAX_NAME), why));
             continue;
         };
         if found.skills.len() == MAX_SKILLS {
@@ -269,4 +326,61 @@ pub(crate) fn members(directory: &Path) -> Result<Vec<(PathBuf, Metadata)>, Stri
     }
     members.sort_by(|(left, _), (right, _)| left.cmp(right));
     Ok(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn write(directory: &Path, name: &str, description: &str) {
+        fs::create_dir_all(directory.join(name)).unwrap();
+        let text = format!("---\nname: {name}\ndescription: {description}\n---\n");
+        fs::write(directory.join(name).join(SKILL_MD), text).unwrap();
+    }
+
+    fn names(found: &Found) -> Vec<&str> {
+        let skills = found.skills.iter();
+        skills.map(|skill| skill.name.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_look_that_lasts_holds_up_only_who_asks_for_what_came_since() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), "one", "One.");
+        let directory = Directory::new(place.path().to_owned());
+        let first = directory.skills().await;
+        assert_eq!(names(&first), ["one"]);
+        // Somebody looks, and the last look is old.
+        let turn = Arc::clone(&directory.looking).lock_owned().await;
+        let made_old = Instant::now().checked_sub(LOOK_AGAIN).unwrap();
+        directory.seen().as_mut().unwrap().ended = made_old;
+        let old = directory.skills().now_or_never();
+        assert!(Arc::ptr_eq(&old.expect("it does not wait"), &first));
+        write(place.path(), "two", "Two.");
+        let mut after = Box::pin(directory.skills());
+        assert!((&mut after).now_or_never().is_none(), "it waits");
+        drop(turn);
+        let after = after.await;
+        assert_eq!(names(&after), ["one", "two"]);
+    }
+
+    #[tokio::test]
+    async fn many_who_wait_share_a_look_and_what_says_the_same_is_the_same() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), "one", "One.");
+        let directory = Directory::new(place.path().to_owned());
+        let all = futures::future::join_all((0..50).map(|_| directory.skills())).await;
+        assert!(all.iter().all(|found| Arc::ptr_eq(found, &all[0])));
+        let began = directory.seen().as_ref().unwrap().began;
+        write(place.path(), "one/within", "It is no skill.");
+        let made_old = Instant::now().checked_sub(LOOK_AGAIN).unwrap();
+        directory.seen().as_mut().unwrap().ended = made_old;
+        directory.skills().await;
+        let turn = Arc::clone(&directory.looking).lock_owned().await;
+        drop(turn);
+        assert!(directory.seen().as_ref().unwrap().began > began);
+        assert!(!Arc::ptr_eq(&directory.skills().await, &all[0]));
+    }
 }

@@ -1,6 +1,9 @@
 //! The files of a skill with their hashes, for clients that check what they read.
 
-use std::{io::Read, path::Path};
+use std::{
+    io::{self, Read},
+    path::Path,
+};
 
 use sha2::{Digest, Sha256};
 
@@ -11,6 +14,9 @@ const MAX_FILES: usize = 512;
 
 /// The most bytes that are hashed.
 const MAX_BYTES: u64 = 16 << 20;
+
+/// How much of a file is in memory at a time.
+const PIECE: usize = 64 << 10;
 
 /// The files of a skill.
 #[derive(Debug)]
@@ -39,17 +45,35 @@ impl Manifest {
             return Some(Self { files: None });
         }
         let mut files = Vec::new();
+        let mut piece = vec![0; PIECE];
         for (path, _) in members {
             let Some(name) = path.to_str() else { continue };
             let file = local::open(&directory.join(&path)).ok()?;
-            let mut content = Vec::new();
-            file.take(MAX_BYTES).read_to_end(&mut content).ok()?;
+            let (digest, size) = hash(file.take(MAX_BYTES), &mut piece).ok()?;
             files.push(File {
                 path: name.to_owned(),
-                digest: format!("sha256:{}", hex::encode(Sha256::digest(&content))),
-                size: content.len() as u64,
+                digest,
+                size,
             });
         }
         Some(Self { files: Some(files) })
     }
+}
+
+/// The digest of what can be read, and how much that is.
+fn hash(mut file: impl Read, piece: &mut [u8]) -> io::Result<(String, u64)> {
+    let mut hasher = Sha256::new();
+    let mut size = 0;
+    loop {
+        let count = match file.read(piece) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hasher.update(&piece[..count]);
+        size += count as u64;
+    }
+    let digest = format!("sha256:{}", hex::encode(hasher.finalize()));
+    Ok((digest, size))
 }

@@ -27,7 +27,10 @@ use foreword_sandbox::SkillsDirectory;
 use moka::{future::Cache as Moka, policy::EvictionPolicy, sync::Cache as Remembered};
 use tempfile::TempDir;
 
-use crate::{operations::workspace::queue::ChatQueue, workspace::Workspace};
+use crate::{
+    operations::workspace::queue::ChatQueue,
+    workspace::{Workspace, Workspaces},
+};
 use foreword_sandbox::SandboxKey;
 
 pub use config::{ProviderConfig, SkillsConfig};
@@ -35,10 +38,10 @@ pub use name::{SkillName, user_directory};
 pub use provider::{Answered, Patience};
 
 pub(crate) use local::{SKILL_MD, members, open};
+pub(crate) use manifest::Manifest;
 
 use front_matter::FrontMatter;
 use local::{Directory, Found, LocalSkill};
-use manifest::Manifest;
 use provider::{Answer, Provider};
 
 /// How many users' directories are remembered.
@@ -64,7 +67,7 @@ pub struct Skills {
 
 struct Inner {
     root: Option<PathBuf>,
-    public: Directory,
+    public: Arc<Directory>,
     shipped: Found,
     /// Where the shipped skills are, if there is no data directory.
     elsewhere: Option<TempDir>,
@@ -89,7 +92,7 @@ struct Made {
 pub struct SkillSet {
     /// The user's before those for all, each by name.
     pub skills: Vec<Arc<Skill>>,
-    /// Another number when anything of it has changed.
+    /// Another number when anything has changed that prompts or sandboxes show of it; what is left out is told only.
     pub revision: u64,
     /// Why something may be missing that will be there later.
     pub degraded: Option<String>,
@@ -217,9 +220,20 @@ impl Skills {
         Self::with(None, Found::default(), None)
     }
 
-    /// The skills of a data directory. What keeps some of them away is returned beside; the others are there.
+    /// The skills of a data directory, for sandboxes of these workspaces. What keeps some of them away is returned beside; the others are
+    /// there.
     #[must_use]
-    pub fn open(config: &SkillsConfig, data_dir: &Path) -> (Self, Vec<String>) {
+    pub fn open(
+        config: &SkillsConfig,
+        data_dir: &Path,
+        workspaces: &Workspaces,
+    ) -> (Self, Vec<String>) {
+        if let Err(error) = workspaces.check_writable() {
+            let why = format!(
+                "no skills are offered, since no workspace could be made that shows them: {error}"
+            );
+            return (Self::none(), vec![why]);
+        }
         let root = data_dir.join(DIRECTORY);
         // What is linked into a chat's directory is named from there too.
         let root = std::path::absolute(&root).unwrap_or(root);
@@ -287,13 +301,12 @@ impl Skills {
     }
 
     /// Whether a provider is asked.
-    #[must_use]
-    pub fn has_provider(&self) -> bool {
+    pub(crate) fn has_provider(&self) -> bool {
         self.inner.provider.is_some()
     }
 
     /// The skills of a user, or of a session that has none.
-    pub async fn of(&self, email: Option<&Arc<str>>, patience: Patience) -> Arc<SkillSet> {
+    pub(crate) async fn of(&self, email: Option<&Arc<str>>, patience: Patience) -> Arc<SkillSet> {
         let Some(root) = &self.inner.root else {
             return Arc::default();
         };
@@ -303,7 +316,7 @@ impl Skills {
             Some(email) => {
                 let directory = user_directory(email);
                 let path = root.join("user").join(&directory);
-                let open = async { Arc::new(Directory::new(path)) };
+                let open = async { Directory::new(path) };
                 self.inner
                     .users
                     .get_with(directory, open)
@@ -379,7 +392,7 @@ impl Skills {
         if !self.are_kept() {
             return Vec::new();
         }
-        let _turn = self.inner.showing.turn(key).await;
+        let turn = self.inner.showing.turn(key).await;
         let mut hasher = DefaultHasher::new();
         for set in sets {
             set.revision.hash(&mut hasher);
@@ -392,7 +405,12 @@ impl Skills {
         }
         let skills = sets.iter().flat_map(|set| set.skills.iter().cloned());
         let (shown, place) = (skills.collect::<Vec<_>>(), root.clone());
-        let showing = tokio::task::spawn_blocking(move || view::show(&shown, &place));
+        // A call that is cancelled leaves it running, and must not leave the chat to be deleted meanwhile.
+        let held = workspace.hold();
+        let showing = tokio::task::spawn_blocking(move || {
+            let _held = (turn, held);
+            view::show(&shown, &place)
+        });
         let shown = showing
             .await
             .expect("showing does not panic, and nobody cancels it");

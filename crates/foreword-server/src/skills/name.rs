@@ -38,8 +38,8 @@ impl fmt::Display for SkillName {
     }
 }
 
-/// The directory of a user's own skills below `data/skills/user`: the e-mail address, in lower case, where it is a harmless name,
-/// else a hash of it.
+/// The directory of a user's own skills below `data/skills/user`: the e-mail address itself where it is a harmless name, else a hash of
+/// it. Addresses come in lower case, as sessions have them; one with a capital letter is hashed, and nobody's.
 #[must_use]
 pub fn user_directory(email: &str) -> String {
     let safe =

@@ -1,36 +1,41 @@
 //! The skills that come with Foreword, put where sandboxes can be shown them: a directory that is named by their content, so that two
 //! versions of Foreword on one data directory do not disturb each other.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use sha2::{Digest, Sha256};
 
 use super::local::{self, Found};
 
 /// A file of a shipped skill: its path, its text, whether it is a program.
-struct File {
+struct ShippedFile {
     path: &'static str,
     text: &'static str,
     is_program: bool,
 }
 
-const FILES: &[File] = &[
-    File {
+const FILES: &[ShippedFile] = &[
+    ShippedFile {
         path: "file-handling/SKILL.md",
         text: include_str!("../../skills/file-handling/SKILL.md"),
         is_program: false,
     },
-    File {
+    ShippedFile {
         path: "file-handling/scripts/look.py",
         text: include_str!("../../skills/file-handling/scripts/look.py"),
         is_program: true,
     },
-    File {
+    ShippedFile {
         path: "skill-creator/scripts/check-skill.sh",
         text: include_str!("../../skills/skill-creator/scripts/check-skill.sh"),
         is_program: true,
     },
-    File {
+    ShippedFile {
         path: "skill-creator/SKILL.md",
         text: include_str!("../../skills/skill-creator/SKILL.md"),
         is_program: false,
@@ -61,6 +66,8 @@ pub(super) fn unpack(root: &Path) -> io::Result<Found> {
             let mode = if file.is_program { 0o755 } else { 0o644 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
         }
+        // What is in place is never looked at again, so it has to outlast a power cut as a whole.
+        rustix::fs::syncfs(File::open(making.path())?)?;
         let made = making.keep();
         if let Err(error) = fs::rename(&made, &place) {
             let _ = fs::remove_dir_all(&made);

@@ -1,7 +1,7 @@
 //! The skills of a chat as its sandbox sees them: two directories whose contents follow the set, while the sandbox runs.
 //!
 //! Files are linked, not copied, where they may be read by the sandbox's user as they are: a chat then costs directories only. What is
-//! new is made beside and moved into place, so that no half of a skill is ever seen.
+//! new is made beside and moved into place, so that no half of a skill is ever seen. The chat's own directory is never made here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,6 +47,7 @@ pub(super) fn directories(root: &Path) -> Vec<SkillsDirectory> {
 /// Makes the directories below `root` hold these skills, and no others; of one place the last counts. What of it fails is told, and
 /// left out.
 pub(super) fn show(skills: &[Arc<Skill>], root: &Path) -> io::Result<(Vec<String>, Option<Stamp>)> {
+    make(root)?;
     for group in [Group::Public, Group::User] {
         make(&root.join(group.as_str()))?;
     }
@@ -124,15 +125,19 @@ fn remove(path: &Path, root: &Path) -> io::Result<()> {
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     let failed = |error: io::Error| error.to_string();
     make(to).map_err(failed)?;
+    let mut folders = BTreeSet::new();
     for (path, metadata) in local::members(from)? {
         let (source, target) = (from.join(&path), to.join(&path));
-        if let Some(parent) = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
-            make(&to.join(parent)).map_err(failed)?;
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        // The last is the skill itself.
+        above.pop();
+        while let Some(folder) = above.pop() {
+            if folders.insert(folder.to_owned()) {
+                make(&to.join(folder)).map_err(failed)?;
+            }
         }
-        // Others than its owner, and not only they: the sandbox's user is another one.
+        // A link has the rights of the file itself. The sandbox's user may be its owner, of its group, or neither, so all three have to
+        // be able to read it; one with setuid, setgid or the sticky bit is never linked.
         let is_open = metadata.mode() & 0o444 == 0o444 && metadata.mode() & 0o7000 == 0;
         if is_open && fs::hard_link(&source, &target).is_ok() {
             continue;
@@ -152,10 +157,12 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes a directory that others may look into, whatever the umask.
+/// Makes a directory that others may look into, whatever the umask. Never those above it: a chat that is deleted stays so.
 fn make(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o755))
+    match DirBuilder::new().mode(0o755).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => fs::set_permissions(path, Permissions::from_mode(0o755)),
+    }
 }
 
 fn read_manifest(path: &Path) -> BTreeMap<String, String> {
@@ -175,4 +182,34 @@ fn write_manifest(path: &Path, there: &BTreeMap<String, String>) -> io::Result<(
     let beside = path.with_extension("new");
     fs::write(&beside, text)?;
     fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_where_the_chat_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let gone = place.path().join("chat");
+        assert!(show(&[], &gone.join("skills")).is_err());
+        assert!(!gone.exists());
+    }
+
+    #[test]
+    fn folders_within_a_skill_can_be_looked_into_whatever_lies_in_them() {
+        let place = tempfile::tempdir().unwrap();
+        let skill = place.path().join("skill");
+        fs::create_dir_all(skill.join("a/b/c")).unwrap();
+        fs::write(skill.join("a/b/c/file"), "x").unwrap();
+        for folder in ["a", "a/b", "a/b/c"] {
+            fs::set_permissions(skill.join(folder), Permissions::from_mode(0o700)).unwrap();
+        }
+        let shown = place.path().join("shown");
+        copy(&skill, &shown).unwrap();
+        for folder in ["", "a", "a/b", "a/b/c"] {
+            let mode = shown.join(folder).metadata().unwrap().mode();
+            assert_eq!(mode & 0o777, 0o755, "{folder}");
+        }
+    }
 }

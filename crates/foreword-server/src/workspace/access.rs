@@ -156,6 +156,6 @@ fn open(
         uploads: handle(layout::UPLOADS)?,
         outputs: handle(layout::OUTPUTS)?,
         path: directory.to_owned(),
-        _lock: lock,
+        lock: Arc::new(lock),
     })
 }

@@ -70,7 +70,13 @@ pub struct Workspace {
     path: PathBuf,
     uploads: Dir,
     outputs: Dir,
-    _lock: lock::Shared,
+    lock: Arc<lock::Shared>,
+}
+
+/// Keeps a chat's files from being deleted, as [`Workspace`] does, for work that may outlast it.
+#[derive(Debug)]
+pub struct Held {
+    _lock: Arc<lock::Shared>,
 }
 
 /// One chat's files, which nobody uses as long as this is held.
@@ -134,6 +140,17 @@ impl Workspaces {
     #[must_use]
     pub fn are_kept(&self) -> bool {
         self.inner.root.is_some()
+    }
+
+    /// Whether a chat's files could be kept as far as that can be told without making anything.
+    pub fn check_writable(&self) -> io::Result<()> {
+        let root = self.inner.root.as_deref();
+        let mut places = root.into_iter().flat_map(Path::ancestors);
+        match places.find(|place| place.exists()) {
+            // A file without a name: it is gone when it is closed, whatever happens.
+            Some(place) => tempfile::tempfile_in(place).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The session's files, made where they are missing. The first user becomes their owner.
@@ -204,6 +221,14 @@ impl Workspace {
     #[must_use]
     pub fn outputs_path(&self) -> PathBuf {
         self.path.join(layout::OUTPUTS)
+    }
+
+    /// Nobody deletes the files as long as this is held, either.
+    #[must_use]
+    pub fn hold(&self) -> Held {
+        Held {
+            _lock: Arc::clone(&self.lock),
+        }
     }
 
     /// The uploads, as a handle that cannot be left by links, `..` or absolute names.

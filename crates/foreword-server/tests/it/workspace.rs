@@ -114,6 +114,23 @@ async fn the_first_user_owns_a_chat() {
 }
 
 #[tokio::test]
+async fn a_chat_is_not_deleted_under_work_that_outlasts_its_call() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces();
+    let workspace = workspaces
+        .enter(&session(&server, "c", None))
+        .await
+        .unwrap();
+    let held = workspace.hold();
+    drop(workspace);
+    // Long enough to be deleted, if nobody used it.
+    server.advance(SignedDuration::from_hours(24 * 30));
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    drop(held);
+    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+}
+
+#[tokio::test]
 async fn a_server_may_insist_on_a_user() {
     let server = TestServer::builder()
         .config(|config| config.session.require_owner = true)

@@ -12,10 +12,10 @@ fn check(text: &str, expected: Expect) {
     let mut shown = String::new();
     match read(text) {
         Ok(FrontMatter {
-            name,
             description,
             fields,
         }) => {
+            let name = text_of(&fields, NAME).unwrap();
             writeln!(shown, "name: {name:?}\ndescription: {description:?}").unwrap();
             for (key, value) in &fields {
                 if key != NAME && key != DESCRIPTION {

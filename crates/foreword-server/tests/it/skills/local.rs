@@ -3,6 +3,7 @@
 use std::fs;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use foreword_server::skills::user_directory;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -158,6 +159,108 @@ async fn the_shipped_skills_are_there_unless_they_are_switched_off_or_replaced()
     assert_eq!(
         server.summary_of("ann@example.com").await,
         ["public/file-handling local", "public/skill-creator shipped"]
+    );
+}
+
+#[tokio::test]
+async fn of_one_name_the_users_counts_then_that_for_all_then_the_shipped_one() {
+    let server = TestServer::builder().workspace().start();
+    server.write_skill("public/file-handling", "For all.");
+    server.write_skill("user/ann@example.com/file-handling", "Ann's.");
+    server.write_skill("user/ann@example.com/skill-creator", "Ann's, too.");
+    assert_eq!(
+        server.summary_of("ann@example.com").await,
+        ["user/file-handling local", "user/skill-creator local"]
+    );
+    assert_eq!(
+        server.summary_of("bob@example.com").await,
+        ["public/file-handling local", "public/skill-creator shipped"]
+    );
+    // One that is refused takes nobody's place.
+    let broken = server.skills_directory("user/ann@example.com/file-handling/SKILL.md");
+    fs::write(broken, "no front matter").unwrap();
+    eventually("the one for all is there again", async || {
+        let summary = server.summary_of("ann@example.com").await;
+        summary.contains(&"public/file-handling local".to_owned())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_with_odd_characters_is_encoded_in_the_query_and_its_directory_is_a_hash() {
+    let server = server().start();
+    for (email, encoded) in [
+        (
+            "o'neil&sons=x@example.com",
+            "O%27Neil%26sons%3Dx%40example.com",
+        ),
+        ("jürgen@example.com", "J%C3%BCrgen@example.com"),
+    ] {
+        let directory = user_directory(email);
+        assert!(directory.starts_with("x-"), "{directory}");
+        server.write_skill(&format!("user/{directory}/own"), "Its own.");
+        assert_eq!(server.summary_of(encoded).await, ["user/own local"]);
+        assert!(server.prompt_for(email).await.contains("Its own."));
+    }
+    // What the directory is called is no address.
+    assert!(server.summary_of("someone%40example.com").await.is_empty());
+    // A `+` that is not encoded is a space, as in every query.
+    server.write_skill("user/a+b@example.com/own", "Its own.");
+    assert_eq!(
+        server.summary_of("a%2Bb@example.com").await,
+        ["user/own local"]
+    );
+    let spaced = server.get("/api/skills?user_email=a+b@example.com").await;
+    assert_eq!(spaced.status, 400);
+}
+
+#[tokio::test]
+async fn in_a_shared_chat_everybody_has_what_is_there_for_all() {
+    let server = server().start();
+    server.write_skill("public/pdf", "For all.");
+    server.write_skill("user/ann@example.com/own", "Her own.");
+    server.write_skill("user/bob@example.com/own", "His own.");
+    let names = async |chat: &'static str, email: &'static str| {
+        let request = server.post("/mcp").header("x-chat-id", chat);
+        let request = request.header("x-user-email", email);
+        let listed = request
+            .message(&modern("skills/list", json!({})))
+            .await
+            .json();
+        let prompt = server.get(&format!("/system-prompt?chat_id={chat}"));
+        let prompt = prompt.header("x-user-email", email).await;
+        let skills = listed["result"]["skills"].as_array().unwrap().iter();
+        let uris = skills.map(|skill| skill["uri"].as_str().unwrap().to_owned());
+        let prompted =
+            ["For all.", "Her own.", "His own."].map(|text| prompt.text().contains(text));
+        (uris.collect::<Vec<_>>(), prompted)
+    };
+    for email in ["ann@example.com", "bob@example.com"] {
+        let (uris, prompted) = names("channel:x", email).await;
+        assert_eq!(uris, ["skill://public/pdf/SKILL.md"]);
+        assert_eq!(prompted, [true, false, false]);
+    }
+    let (uris, prompted) = names("a", "bob@example.com").await;
+    assert_eq!(
+        uris,
+        ["skill://user/own/SKILL.md", "skill://public/pdf/SKILL.md"]
+    );
+    assert_eq!(prompted, [true, false, true]);
+}
+
+#[tokio::test]
+async fn no_skill_is_listed_where_no_workspace_can_show_it() {
+    let place = server().start();
+    place.write_skill("public/pdf", "For all.");
+    // What a directory is that cannot be written, for root too.
+    fs::write(place.data.path().join("workspaces"), "").unwrap();
+    let server = place.restarted(server());
+    assert_eq!(server.get("/skill-list").await.text(), "");
+    assert!(
+        !server
+            .prompt_for("ann@example.com")
+            .await
+            .contains("available_skills")
     );
 }
 

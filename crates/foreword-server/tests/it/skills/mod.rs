@@ -2,6 +2,7 @@
 
 mod given;
 mod local;
+mod mcp;
 mod provider;
 
 use std::{fs, path::PathBuf, time::Duration};

@@ -240,7 +240,7 @@ impl TestServerBuilder {
             variables: Arc::new(|name| (name == "SET").then(|| "from the environment".to_owned())),
             clock: Arc::clone(&clock),
         });
-        let (skills, _) = Skills::open(&self.config.skills, data.path());
+        let (skills, _) = Skills::open(&self.config.skills, data.path(), &workspaces);
         let app = App::new(AppParts {
             connections,
             skills,
