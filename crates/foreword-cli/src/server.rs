@@ -135,6 +135,23 @@ pub(crate) fn describe_connections(app: &App) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+/// Where chat requests are passed on to; none where they are not.
+pub(crate) fn describe_chat(config: &Config) -> Option<String> {
+    let chat = &config.chat;
+    let openai = chat.upstream.base_url.as_deref();
+    let anthropic = chat.anthropic.base_url.as_deref();
+    let routes = [
+        ("/v1/chat/completions", openai),
+        ("/v1/messages", anthropic),
+    ];
+    let routes = routes.into_iter().filter_map(|(route, url)| {
+        let url = url.filter(|url| !url.trim().is_empty())?;
+        Some(format!("{route} goes to {url}"))
+    });
+    let routes: Vec<String> = routes.collect();
+    (!routes.is_empty()).then(|| routes.join(", "))
+}
+
 /// What an operator should know of the connections as they are written; whether they can be made is seen later.
 pub(crate) fn connection_warnings(app: &App) -> Vec<String> {
     let statuses = app.connections().statuses().into_iter();

@@ -130,6 +130,7 @@ fn examine(loaded: &Loaded, allow_unauthenticated: bool) -> Vec<Finding> {
     findings.push(address(config));
     findings.extend(sandbox(config));
     findings.extend(skills(config));
+    findings.extend(chat(config));
     findings.extend(connections(loaded));
     findings.extend(
         loaded
@@ -369,6 +370,36 @@ fn skills(config: &Config) -> Vec<Finding> {
             .cure("check `skills.provider.url` and its key; until it answers, what it said last counts"),
     }));
     findings
+}
+
+/// Whether the upstreams of the chat endpoints answer, and take their keys.
+fn chat(config: &Config) -> Vec<Finding> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return Vec::new();
+    };
+    let looked = runtime.block_on(foreword_server::chat::look(&config.chat));
+    let findings = looked.into_iter().map(|looked| {
+        let setting = looked.setting;
+        let note = |found: String| Finding::new("chat", State::Note, found);
+        match looked.answer.map(|status| status.as_u16()) {
+            Ok(200..=299) => Finding::new("chat", State::Good, format!("`{setting}` answers")),
+            Ok(status @ (401 | 403)) => note(format!("`{setting}` answers with {status}"))
+                .cure(format!("check `{setting}.api_key`")),
+            Ok(status) => note(format!(
+                "`{setting}` answers with {status} when asked for its models"
+            ))
+            .cure(format!(
+                "check `{setting}.base_url`; some upstreams have no list of models"
+            )),
+            Err(why) => {
+                note(format!("`{setting}`: {why}")).cure(format!("check `{setting}.base_url`"))
+            }
+        }
+    });
+    findings.collect()
 }
 
 /// How long a connected server may take to list its tools here.

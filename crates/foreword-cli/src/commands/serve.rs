@@ -123,10 +123,12 @@ fn announce(
     let library = describe(config, snapshot);
     let sandbox = server::describe_sandboxes(config, &app.sandboxes().state());
     let connections = server::describe_connections(app);
+    let chat = server::describe_chat(config);
     if config.log.format == LogFormat::Json {
         let connections = connections.unwrap_or_else(|| "none".to_owned());
+        let chat = chat.unwrap_or_else(|| "none".to_owned());
         tracing::info!(
-            %listening, %mcp, %docs, %library, %sandbox, %connections,
+            %listening, %mcp, %docs, %library, %sandbox, %connections, %chat,
             "Listening on {listening}"
         );
         for warning in warnings {
@@ -142,6 +144,7 @@ fn announce(
         ("sandbox", sandbox),
     ];
     facts.extend(connections.map(|connections| ("servers", connections)));
+    facts.extend(chat.map(|chat| ("chat", chat)));
     let strong = terminal::STRONG;
     let mut lines = vec![format!(
         "{strong}Foreword {}{strong:#}",

@@ -30,4 +30,5 @@ mod skills;
 mod stdio;
 mod support;
 mod traces;
+mod upstream;
 mod workspace;

@@ -2,6 +2,8 @@
 //!
 //! A setting that nobody reads would show the same in both cases. Where values come from is `configuration.rs`.
 
+mod chatting;
+
 use std::{
     fs,
     io::{ErrorKind, Read, Write},
@@ -12,7 +14,10 @@ use std::{
 use reqwest::blocking::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{PATIENCE, Place, Server, eventually};
+use crate::{
+    support::{PATIENCE, Place, Server, eventually},
+    upstream::{Full, Upstream},
+};
 
 /// One setting, and what is seen by default and otherwise.
 struct Probe {
@@ -188,6 +193,68 @@ const PROBES: &[Probe] = &[
         "hidden, tiny",
         "hidden, more, tiny",
     ),
+    probe(
+        "chat.default_model",
+        chatting::default_model,
+        "422",
+        "200 small",
+    ),
+    probe(
+        "chat.system_role",
+        chatting::system_role,
+        "system",
+        "developer",
+    ),
+    probe(
+        "chat.include_workspace",
+        chatting::include_workspace,
+        "no guide",
+        "a guide",
+    ),
+    probe("chat.list_profiles", chatting::list_profiles, "m", "m, m@p"),
+    probe("chat.max_body", chatting::chat_body, "200", "413"),
+    probe(
+        "chat.upstream.base_url",
+        chatting::upstream_url,
+        "501",
+        "200",
+    ),
+    probe(
+        "chat.upstream.api_key",
+        chatting::upstream_key,
+        "no key",
+        "of-the-upstream",
+    ),
+    probe(
+        "chat.upstream.forward_authorization",
+        chatting::forward_authorization,
+        "no key",
+        "theirs",
+    ),
+    probe(
+        "chat.upstream.timeout",
+        chatting::upstream_timeout,
+        "waits",
+        "504",
+    ),
+    probe(
+        "chat.upstream.connect_timeout",
+        chatting::upstream_connect_timeout,
+        "waits",
+        "502",
+    ),
+    probe(
+        "chat.anthropic.base_url",
+        chatting::anthropic_url,
+        "501",
+        "200",
+    ),
+    probe(
+        "chat.anthropic.api_key",
+        chatting::anthropic_key,
+        "501",
+        "of-the-other",
+    ),
     probe("log.level", log_level, "silent", "says each answer"),
     probe("log.format", log_format, "text", "JSON"),
 ];
@@ -226,12 +293,23 @@ struct Servers {
     crowded: Running,
     boxed: Running,
     provider: Provider,
+    upstream: Upstream,
+    /// Passes on, with as little set as can be.
+    chatting: Running,
+    /// Passes on, with all that can be set otherwise.
+    chatting_otherwise: Running,
+    /// Cannot connect, with as little set as can be, and otherwise.
+    unconnected: (Running, Running),
+    _full: Full,
 }
 
 struct Running {
     place: Place,
     server: Server,
 }
+
+const LIBRARY: &str =
+    "global_prompt: Before.\nprofiles: [{id: p, sections: [{id: s, content: Within.}]}]\n";
 
 const LIMITED: &str = r#"
 data_dir = "elsewhere"
@@ -297,6 +375,19 @@ sandbox.min_free_bytes = 1000000000000000
 sandbox.host_uid = 64777
 "#;
 
+/// Stands in `[chat.upstream]`.
+const CHATTING: &str = r#"
+api_key = "of-the-upstream"
+forward_authorization = true
+timeout = 1
+[chat]
+default_model = "small"
+system_role = "developer"
+include_workspace = true
+list_profiles = true
+max_body = 200
+"#;
+
 const CROWDED: &str = "
 http.max_connections = 1
 connections.more.url = 'http://127.0.0.1:1/mcp'
@@ -310,8 +401,17 @@ const THIRD_KEY: &str = "the-third-key-of-this-test";
 impl Servers {
     fn start() -> Self {
         let provider = Provider::start();
+        let (upstream, full) = (Upstream::start(), Full::start());
+        let at = |address, more: &str| {
+            let url = format!("[chat.upstream]\nbase_url = \"http://{address}/v1\"\n{more}");
+            Running::with(&url)
+        };
+        let other = format!(
+            "[chat.anthropic]\nbase_url = \"http://{}\"\n",
+            upstream.address
+        );
         let by_default = Place::new();
-        by_default.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        by_default.write("data/system_prompts.yaml", LIBRARY);
         write_connections(&by_default);
         Self {
             by_default: Running {
@@ -331,6 +431,17 @@ impl Servers {
             crowded: Running::with(CROWDED),
             boxed: Running::with(BOXED),
             provider,
+            chatting: at(upstream.address, &other),
+            chatting_otherwise: at(
+                upstream.address,
+                &format!("{CHATTING}{other}api_key = \"of-the-other\"\n"),
+            ),
+            unconnected: (
+                at(full.address, ""),
+                at(full.address, "connect_timeout = 1\n"),
+            ),
+            upstream,
+            _full: full,
         }
     }
 }
@@ -397,7 +508,7 @@ impl Running {
     /// Takes its address from the file, too.
     fn with(settings: &str) -> Self {
         let place = Place::new();
-        place.write("data/system_prompts.yaml", "global_prompt: Before.\n");
+        place.write("data/system_prompts.yaml", LIBRARY);
         write_connections(&place);
         let listen = "http.listen = \"127.0.0.1:0\"\n";
         place.write("foreword.toml", &format!("{listen}{settings}"));

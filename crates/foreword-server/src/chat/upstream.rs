@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::{Client, Url, redirect::Policy};
 use tokio::time::timeout;
 
-use super::config::{ChatConfig, UpstreamConfig};
+use super::config::ChatConfig;
 use crate::{auth::Keys, choose_tls, config::Secret, error::ApiError};
 
 /// What passes to an upstream, beside a few by the beginning of their names.
@@ -94,40 +94,17 @@ pub(crate) enum UpstreamError {
 impl Upstreams {
     /// Those of `config`, whose URLs were checked.
     pub(crate) fn new(config: &ChatConfig) -> Self {
-        let UpstreamConfig {
-            base_url,
-            api_key,
-            forward_authorization,
-            ..
-        } = &config.upstream;
-        let upstream = |shape, base_url: &Option<String>, key: Option<&Secret>, forward| {
-            let base =
-                parse_base(base_url.as_deref().filter(|url| !url.trim().is_empty())?).ok()?;
-            choose_tls();
-            let client = Client::builder()
-                .user_agent(concat!("foreword/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(config.upstream.connect_timeout())
-                // Keys must not follow a redirect.
-                .redirect(Policy::none())
-                .build();
-            Some(Upstream {
-                shape,
-                client: client.expect("a client of these settings can be made"),
-                base,
-                key: key.and_then(|key| key_header(shape, key)),
-                forward_authorization: forward,
-                timeout: config.upstream.timeout(),
-            })
-        };
-        let (anthropic, key) = (&config.anthropic, config.anthropic.api_key.as_ref());
+        let (openai, anthropic) = (&config.upstream, &config.anthropic);
+        let key = openai.api_key.as_ref();
+        let key = key.and_then(|key| key_header(Shape::OpenAi, key));
+        let other_key = anthropic.api_key.as_ref();
+        let other_key = other_key.and_then(|key| key_header(Shape::Anthropic, key));
         Self {
-            openai: upstream(
-                Shape::OpenAi,
-                base_url,
-                api_key.as_ref(),
-                *forward_authorization,
-            ),
-            anthropic: upstream(Shape::Anthropic, &anthropic.base_url, key, false),
+            openai: Upstream::new(Shape::OpenAi, openai.base_url.as_deref(), key, config),
+            anthropic: other_key.and_then(|key| {
+                let base_url = anthropic.base_url.as_deref();
+                Upstream::new(Shape::Anthropic, base_url, Some(key), config)
+            }),
         }
     }
 }
@@ -155,6 +132,32 @@ fn key_header(shape: Shape, key: &Secret) -> Option<HeaderValue> {
 }
 
 impl Upstream {
+    /// None without a URL.
+    fn new(
+        shape: Shape,
+        base_url: Option<&str>,
+        key: Option<HeaderValue>,
+        config: &ChatConfig,
+    ) -> Option<Self> {
+        let base = parse_base(base_url.filter(|url| !url.trim().is_empty())?).ok()?;
+        let limits = &config.upstream;
+        choose_tls();
+        let client = Client::builder()
+            .user_agent(concat!("foreword/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(limits.connect_timeout())
+            // Keys must not follow a redirect.
+            .redirect(Policy::none())
+            .build();
+        Some(Self {
+            shape,
+            client: client.expect("a client of these settings can be made"),
+            base,
+            key,
+            forward_authorization: limits.forward_authorization && shape == Shape::OpenAi,
+            timeout: limits.timeout(),
+        })
+    }
+
     /// Asks for `path` below the base URL, and waits for the beginning of the answer.
     pub(crate) async fn ask(
         &self,

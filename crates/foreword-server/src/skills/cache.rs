@@ -226,8 +226,8 @@ async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         .expect("it does not panic, and nobody cancels it")
 }
 
-/// Moves what was unpacked into place; somebody else may have been quicker, with the same bytes.
-fn place(unpacked: TempDir, directory: &Path) -> io::Result<()> {
+/// Moves what was made into a place that its content names; another process may have been quicker, with the same bytes.
+pub(super) fn place(unpacked: TempDir, directory: &Path) -> io::Result<()> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     fs::set_permissions(unpacked.path(), mode)?;
     // What is kept is never looked at again, so it has to outlast a power cut as a whole.

@@ -1,16 +1,14 @@
 //! The skills that come with Foreword, put where sandboxes can be shown them: a directory that is named by their content, so that two
 //! versions of Foreword on one data directory do not disturb each other.
 
-use std::{
-    fs::{self, File},
-    io,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
 use sha2::{Digest, Sha256};
 
-use super::local::{self, Found};
+use super::{
+    cache,
+    local::{self, Found},
+};
 
 /// A file of a shipped skill: its path, its text, whether it is a program.
 struct ShippedFile {
@@ -66,16 +64,7 @@ pub(super) fn unpack(root: &Path) -> io::Result<Found> {
             let mode = if file.is_program { 0o755 } else { 0o644 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
         }
-        // What is in place is never looked at again, so it has to outlast a power cut as a whole.
-        rustix::fs::syncfs(File::open(making.path())?)?;
-        let made = making.keep();
-        if let Err(error) = fs::rename(&made, &place) {
-            let _ = fs::remove_dir_all(&made);
-            // Another process was quicker.
-            if !place.is_dir() {
-                return Err(error);
-            }
-        }
+        cache::place(making, &place)?;
     }
     Ok(local::look(&place))
 }

@@ -7,11 +7,9 @@ use serde_json::Value;
 use crate::skills::{
     Refused,
     cache::Digest,
+    local::MAX_SKILLS,
     name::{MAX_NAME, SkillName},
 };
-
-/// The most skills of a user.
-pub(super) const MAX_SKILLS: usize = 1_000;
 
 /// The list.
 #[derive(Default, Deserialize)]

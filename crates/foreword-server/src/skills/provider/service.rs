@@ -9,7 +9,7 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 use sha2::{Digest as _, Sha256};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
-use super::list::{List, MAX_SKILLS};
+use super::list::List;
 use crate::{
     choose_tls,
     links::UNRESERVED,
@@ -17,6 +17,7 @@ use crate::{
         archive::PACKED_BYTES,
         cache::{Cache, Digest},
         config::ProviderConfig,
+        local::MAX_SKILLS,
         name::SkillName,
     },
 };
