@@ -22,7 +22,7 @@ pub(crate) trait Life: Send + Sync + 'static {
     fn is_alive(&self) -> bool;
 
     /// Why it ended, for whoever uses the one that takes its place.
-    fn why_ended(&self) -> Restart;
+    async fn why_ended(&self) -> Restart;
 
     /// What its user should be told of if it is stopped now without having been asked for.
     async fn would_lose(&self) -> Option<Restart>;
@@ -121,7 +121,7 @@ impl<S: Life> Pool<S> {
             let lost = if sandbox.is_alive() {
                 Restart::Remade
             } else {
-                sandbox.why_ended()
+                sandbox.why_ended().await
             };
             self.lost().remember(key.clone(), lost);
             sandbox.replace().await;
@@ -409,7 +409,7 @@ mod tests {
             self.alive.load(Ordering::SeqCst)
         }
 
-        fn why_ended(&self) -> Restart {
+        async fn why_ended(&self) -> Restart {
             Restart::Ended
         }
 

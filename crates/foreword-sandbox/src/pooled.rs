@@ -215,7 +215,7 @@ impl<S: Starter> Pooled<S> {
             && !is_last
         {
             // It may live on, out of reach: whoever comes next finds out.
-            let restart = lease.sandbox.why_ended();
+            let restart = lease.sandbox.why_ended().await;
             self.pool.replace_this(&spec.key, &lease.sandbox).await;
             return Ok(restart);
         }

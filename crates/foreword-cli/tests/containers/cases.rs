@@ -44,6 +44,10 @@ pub(crate) const ALL: &[(&str, Case)] = &[
         stopped_server,
     ),
     (
+        "why_a_container_ended_while_no_server_was_there_is_told_by_the_next",
+        ended_unseen,
+    ),
+    (
         "fault_09_tools_work_while_the_provider_of_skills_is_down",
         fault_09,
     ),
@@ -319,6 +323,33 @@ fn killed_server(engine: &Engine) {
 
 fn stopped_server(engine: &Engine) {
     goes_on_after(engine, rustix::process::Signal::TERM);
+}
+
+fn ended_unseen(engine: &Engine) {
+    let quota = (32 << 20).to_string();
+    let place = engine.place();
+    let mut running = Running::at(
+        engine,
+        place.with("FOREWORD_SANDBOX__WORKSPACE_QUOTA_BYTES", &quota),
+    );
+    // Little by little, because what is there when it is first looked at is not held against the background.
+    chat(&running.url("/mcp"), "c").bash(
+        "{ until [ -e /tmp/go ]; do sleep 0.1; done; for i in $(seq 60); do head -c 6M /dev/zero > large-$i; sleep 1; done; } \
+         > /dev/null 2>&1 &",
+    );
+    let container = engine.containers(&running.place).remove(0);
+    running.server().signal(rustix::process::Signal::KILL);
+    running.server().wait();
+    engine.docker(&["exec", &container, "touch", "/tmp/go"]);
+    let has_ended = || engine.inspect(&container)["State"]["Running"] == false;
+    eventually("it is ended", PATIENCE, || has_ended().then_some(()));
+    running.start();
+    let url = running.url("/mcp");
+    let told = "[what ran in the background wrote more than the workspace may hold";
+    let ran = chat(&url, "c").bash("echo fine; rm large-*");
+    assert!(ran.starts_with("fine") && ran.contains(told), "{ran}");
+    let ran = chat(&url, "c").bash("echo fine");
+    assert_eq!(ran, "fine");
 }
 
 fn deleted_chat(engine: &Engine) {

@@ -40,8 +40,8 @@ use tokio::{
 use super::{
     bridge,
     frames::{
-        Answer, Ask, Decoder, Failure, Frame, Hello, Kind, Last, MOST_ASKED_BYTES, PIECE_BYTES,
-        PIECES_UNDER_WAY, Place, Terms, VERSION, frame, value_frame,
+        Answer, Ask, Decoder, Failure, Frame, Hello, Kind, MOST_ASKED_BYTES, PIECE_BYTES,
+        PIECES_UNDER_WAY, Place, Terms, VERSION, frame, status_of, value_frame,
     },
     places::Root,
 };
@@ -51,7 +51,7 @@ use crate::{
         file_work,
         group::{Group, Version},
         guard,
-        protocol::{Contained, Limits, Reply, receive, send},
+        protocol::{Contained, Limits, Reply, Request as InitRequest, receive, send},
         run,
         sandbox::{Sandbox, Started},
         usage::UsageWatch,
@@ -72,7 +72,7 @@ const READER_PATIENCE: Timespec = Timespec {
     tv_sec: 20,
     tv_nsec: 0,
 };
-/// How long requests get to say that the sandbox ended.
+/// How long requests get to say that the sandbox ended, and init to hear why.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Serves until the container ends; gives the status to end with.
@@ -141,7 +141,7 @@ async fn serve(init: OwnedFd) -> io::Result<()> {
     let sandbox = match start(init, &terms) {
         Ok(sandbox) => sandbox,
         Err(error) => {
-            output.value(Kind::Last, 0, &Last::NotMade(error.to_string()));
+            output.write(&frame(Kind::NotMade, 0, error.to_string().as_bytes()));
             return Err(error);
         }
     };
@@ -264,7 +264,7 @@ impl Agent {
                     request.task.abort();
                 }
             }
-            Kind::Accepted | Kind::Output | Kind::Taken | Kind::Done | Kind::Last => {}
+            Kind::Accepted | Kind::Output | Kind::Taken | Kind::Done | Kind::NotMade => {}
         }
     }
 
@@ -423,7 +423,7 @@ impl Agent {
         file.finish(modified)
     }
 
-    /// Lets requests say that the sandbox ended, and says why.
+    /// Lets requests say that the sandbox ended, and has the container end with a status that says why.
     async fn finish(&self) {
         let all_done = async {
             while !self.requests().is_empty() {
@@ -431,8 +431,12 @@ impl Agent {
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, all_done).await;
-        let why = Last::Restart(self.sandbox.take_owed());
-        self.output.value(Kind::Last, 0, &why);
+        if let Some(restart) = self.sandbox.take_owed() {
+            let status = status_of(restart);
+            let end = InitRequest::EndWith { status };
+            // If init is gone, the container ends with another status.
+            let _ = tokio::time::timeout(LAST_WORDS, self.sandbox.send(&end, &[])).await;
+        }
         self.sandbox.stop().await;
     }
 

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     carrier::Carrier,
     engine::{Engine, lock},
-    frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, frame},
+    frames::{Answer, Ask, Failure, Kind, PIECE_BYTES, frame, restart_of},
     link::{Event, Exchange, Link},
 };
 use crate::{
@@ -69,14 +69,18 @@ impl Life for Container {
         self.link.is_alive()
     }
 
-    fn why_ended(&self) -> Restart {
-        let said = || self.link.take_last();
-        self.take_owed().or_else(said).unwrap_or(Restart::Ended)
+    async fn why_ended(&self) -> Restart {
+        if let Some(owed) = self.take_owed() {
+            return owed;
+        }
+        let state = self.engine.state_at_end(&self.id).await;
+        let status = state.ok().and_then(|state| state.exit_code);
+        status.and_then(restart_of).unwrap_or(Restart::Ended)
     }
 
     async fn would_lose(&self) -> Option<Restart> {
         if !self.is_alive() {
-            return Some(self.why_ended());
+            return Some(self.why_ended().await);
         }
         if let Some(owed) = self.take_owed() {
             return Some(owed);
@@ -422,9 +426,9 @@ impl<'container> Request<'container> {
         if self.container.is_stopped.load(Ordering::SeqCst) {
             return Lost::Other(RunError::Ended);
         }
-        let state = match engine.inspect(id).await {
+        let state = match engine.state_at_end(id).await {
             Err(error) => return Lost::Other(RunError::Failed(error)),
-            Ok(found) => found.and_then(|found| found.state).unwrap_or_default(),
+            Ok(state) => state,
         };
         // The engine notes any process that the limit ended, also long ago; this is how the first one ends by it.
         let was_killed = state.oom_killed == Some(true) && state.exit_code == Some(137);

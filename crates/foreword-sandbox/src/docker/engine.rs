@@ -15,15 +15,15 @@ use bollard::{
     errors::Error,
     exec::StartExecResults,
     models::{
-        ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ExecConfig,
-        VolumeCreateRequest,
+        ContainerCreateBody, ContainerInspectResponse, ContainerState, ContainerSummary,
+        ExecConfig, VolumeCreateRequest,
     },
     query_parameters::{
         AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
         ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
     },
 };
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use tokio::time::{Instant, timeout};
 
 use super::link::ContainerStream;
@@ -37,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const FAILURE_HOLDS: Duration = Duration::from_secs(1);
 /// How long any one thing may take that it does, in seconds; a loaded engine may need a while.
 const WORK_PATIENCE_SECONDS: u64 = 120;
+
+/// How long the engine may take to note that a container ended, whose stream has ended already.
+const END_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a name may stay taken by a container that is being removed, and how often is looked.
 const NAME_PATIENCE: Duration = Duration::from_secs(10);
@@ -266,6 +269,16 @@ impl Engine {
             Err(Error::DockerContainerWaitError { .. }) => Err(EngineRun::Failed),
             Err(error) => Err(EngineRun::Refused(self.explain(error))),
         }
+    }
+
+    /// The state of a container whose stream ended, which an engine may know before it knows that the container did; of one that is gone
+    /// there is nothing to know.
+    pub(super) async fn state_at_end(&self, id: &str) -> Result<ContainerState, SandboxError> {
+        let client = self.client().await?;
+        // What is waited for, the state says too. One that goes on has lost its connection only.
+        let _ = timeout(END_PATIENCE, client.wait_container(id, None).next()).await;
+        let found = self.inspect(id).await?;
+        Ok(found.and_then(|found| found.state).unwrap_or_default())
     }
 
     /// Ends and removes a container; says whether there was one.

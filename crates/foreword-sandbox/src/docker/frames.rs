@@ -1,7 +1,8 @@
 //! What the server and our program in a container say to each other, over a stream that the engine passes on.
 //!
 //! One stream carries everything, so each message is a frame: what it is, which request it belongs to, how long it is. The server greets
-//! first, and whoever is there greets back once it is ready.
+//! first, and whoever is there greets back once it is ready. Only why a container ended is not in the stream, whose last bytes may be lost,
+//! but in the status that it ends with ([`status_of`]).
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -25,7 +26,7 @@ pub(crate) const MOST_ASKED_BYTES: usize = 16 << 20;
 /// The longest that a frame from a container may be: a listing of ten thousand long names, or a survey.
 pub(crate) const MOST_ANSWERED_BYTES: usize = 32 << 20;
 /// Which frames there are and what they mean: with it a container greets, so that a server does not speak to another one.
-pub(crate) const VERSION: [u8; 2] = [0, 1];
+pub(crate) const VERSION: [u8; 2] = [0, 2];
 /// How much content goes into a frame.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// How many pieces of content may be under way to a container without its word that it took one.
@@ -51,15 +52,15 @@ pub(crate) enum Kind {
     Taken,
     /// A request is done: [`Answer`].
     Done,
-    /// The container is about to end: [`Last`].
-    Last,
+    /// The container could not be made into a sandbox, for this reason, and ends.
+    NotMade,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        use Kind::{Accepted, Ask, Cancel, Content, Done, Hello, Last, Output, Taken};
+        use Kind::{Accepted, Ask, Cancel, Content, Done, Hello, NotMade, Output, Taken};
         [
-            Hello, Ask, Content, Cancel, Accepted, Output, Taken, Done, Last,
+            Hello, Ask, Content, Cancel, Accepted, Output, Taken, Done, NotMade,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)
@@ -176,13 +177,24 @@ pub(crate) enum Failure {
     Other(String),
 }
 
-/// Why a container ends.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Last {
-    /// It could not be made into a sandbox.
-    NotMade(String),
-    /// What the next one has to tell.
-    Restart(Option<Restart>),
+/// For what our program ends a container by itself, and with which status, which no shell, engine or signal gives.
+const STATUSES: [(Restart, i32); 2] = [(Restart::WroteTooMuch, 81), (Restart::FilledDisk, 82)];
+
+/// The status of a container that ends for this. An engine keeps it until the container is removed; of what is said last, Podman passes
+/// on nothing if somebody speaks to the container at that moment.
+pub(crate) fn status_of(restart: Restart) -> i32 {
+    let mut statuses = STATUSES.into_iter();
+    statuses
+        .find(|(other, _)| *other == restart)
+        .map_or(0, |(_, status)| status)
+}
+
+/// What the next one has to tell if a container ended with this status.
+pub(crate) fn restart_of(status: i64) -> Option<Restart> {
+    let mut statuses = STATUSES.into_iter();
+    statuses
+        .find(|(_, other)| i64::from(*other) == status)
+        .map(|(restart, _)| restart)
 }
 
 /// Writes one message.
@@ -271,7 +283,7 @@ mod tests {
             payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..10),
             piece in 1_usize..40,
         ) {
-            let kinds = [Kind::Hello, Kind::Output, Kind::Last];
+            let kinds = [Kind::Hello, Kind::Output, Kind::NotMade];
             let sent: Vec<_> = payloads
                 .into_iter()
                 .enumerate()

@@ -23,10 +23,9 @@ use tokio::{
 };
 
 use super::frames::{
-    Answer, Decoder, Frame, Hello, Kind, Last, MOST_ANSWERED_BYTES, PIECES_UNDER_WAY, Terms,
-    VERSION, frame, value_frame,
+    Answer, Decoder, Frame, Hello, Kind, MOST_ANSWERED_BYTES, PIECES_UNDER_WAY, Terms, VERSION,
+    frame, value_frame,
 };
-use crate::command::Restart;
 
 /// How many frames may wait for the engine to take them.
 const OUTGOING: usize = 16;
@@ -51,7 +50,6 @@ pub(super) struct Link {
 struct Shared {
     waiting: Mutex<HashMap<u32, Waiting>>,
     dead: AtomicBool,
-    last: Mutex<Option<Last>>,
 }
 
 /// Whoever waits for what comes for a request. Only output has to be waited for by whoever reads the stream: all waits that a request
@@ -103,7 +101,6 @@ impl Link {
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             dead: AtomicBool::new(false),
-            last: Mutex::new(None),
         });
         let (outgoing, frames) = mpsc::channel(OUTGOING);
         let (echoed, echo) = oneshot::channel();
@@ -128,24 +125,13 @@ impl Link {
             .await?;
         match echo.await {
             Ok(Ok(())) => Ok(link),
-            Ok(Err(said)) => Err(match shared.last().take() {
-                Some(Last::NotMade(why)) => GreetError::NotMade(why),
-                _ => GreetError::Ended(said),
-            }),
+            Ok(Err(error)) => Err(error),
             Err(_) => Err(GreetError::Ended(String::new())),
         }
     }
 
     pub(super) fn is_alive(&self) -> bool {
         !self.shared.dead.load(Ordering::SeqCst)
-    }
-
-    /// For what the container ended itself, if it said so.
-    pub(super) fn take_last(&self) -> Option<Restart> {
-        match self.shared.last().take() {
-            Some(Last::Restart(restart)) => restart,
-            _ => None,
-        }
     }
 
     /// Asks for something.
@@ -232,10 +218,6 @@ impl Shared {
     fn waiting(&self) -> MutexGuard<'_, HashMap<u32, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn last(&self) -> MutexGuard<'_, Option<Last>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 async fn write(mut frames: mpsc::Receiver<Bytes>, mut input: Pin<Box<dyn AsyncWrite + Send>>) {
@@ -255,7 +237,7 @@ struct Reader {
     decoder: Decoder,
     shared: Arc<Shared>,
     /// Told once the greeting was echoed, or what was said instead.
-    echoed: Option<oneshot::Sender<Result<(), String>>>,
+    echoed: Option<oneshot::Sender<Result<(), GreetError>>>,
     /// What came on standard error before that.
     said: String,
 }
@@ -280,8 +262,13 @@ impl Reader {
             }
         }
         self.shared.end();
+        self.greeted(Err(GreetError::Ended(self.said.trim().to_owned())));
+    }
+
+    /// Only the first has to be known.
+    fn greeted(&mut self, result: Result<(), GreetError>) {
         if let Some(echoed) = self.echoed.take() {
-            let _ = echoed.send(Err(self.said.trim().to_owned()));
+            let _ = echoed.send(result);
         }
     }
 
@@ -298,17 +285,16 @@ impl Reader {
             let waiting = || self.shared.waiting().get(&id).cloned();
             let event = match kind {
                 Kind::Hello => {
-                    if let Some(echoed) = self.echoed.take() {
-                        let _ = echoed.send(if payload == VERSION[..] {
-                            Ok(())
-                        } else {
-                            Err("it is of another version".to_owned())
-                        });
-                    }
+                    self.greeted(if payload == VERSION[..] {
+                        Ok(())
+                    } else {
+                        Err(GreetError::Ended("it is of another version".to_owned()))
+                    });
                     continue;
                 }
-                Kind::Last => {
-                    *self.shared.last() = serde_json::from_slice(&payload).ok();
+                Kind::NotMade => {
+                    let why = String::from_utf8_lossy(&payload).into_owned();
+                    self.greeted(Err(GreetError::NotMade(why)));
                     continue;
                 }
                 Kind::Accepted => {

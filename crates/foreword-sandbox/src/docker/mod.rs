@@ -195,7 +195,8 @@ impl Starter for Containers {
         let mut restart = None;
         if let Some(found) = self.engine.inspect(&name).await? {
             let id = found.id.unwrap_or_else(|| name.clone());
-            let runs = found.state.and_then(|state| state.running) == Some(true);
+            let state = found.state.unwrap_or_default();
+            let runs = state.running == Some(true);
             let labels = found.config.and_then(|config| config.labels);
             let is_same = labels.is_some_and(|labels| labels.get(MADE) == Some(&made));
             if runs && is_same {
@@ -207,8 +208,13 @@ impl Starter for Containers {
                     }
                 }
             }
-            // It may have had background processes.
-            restart = runs.then_some(Restart::Remade);
+            restart = if runs {
+                // It may have had background processes.
+                Some(Restart::Remade)
+            } else {
+                // Perhaps no server was there to see it end.
+                state.exit_code.and_then(frames::restart_of)
+            };
             self.engine.remove(&id).await?;
         }
         let labels = [

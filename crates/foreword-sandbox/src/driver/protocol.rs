@@ -85,6 +85,8 @@ pub(crate) enum Request {
     Kill { id: u32 },
     /// Read and drop what background processes go on writing. Descriptor: the reading end.
     Drain,
+    /// Once the server is gone, end with this status.
+    EndWith { status: i32 },
 }
 
 /// From stages 1 and 2 to the server.

@@ -249,13 +249,13 @@ impl Life for Sandbox {
         !self.link.dead.load(Ordering::SeqCst)
     }
 
-    fn why_ended(&self) -> Restart {
+    async fn why_ended(&self) -> Restart {
         self.take_owed().unwrap_or(Restart::Ended)
     }
 
     async fn would_lose(&self) -> Option<Restart> {
         if !self.is_alive() {
-            return Some(self.why_ended());
+            return Some(self.why_ended().await);
         }
         let idle = || (self.has_background() == Some(true)).then_some(Restart::Idle);
         self.take_owed().or_else(idle)

@@ -50,6 +50,8 @@ pub(crate) struct Init<'socket> {
     rest_until: Option<Instant>,
     nowhere: File,
     unsent: VecDeque<Reply>,
+    /// The status to end with when the server is gone.
+    status: i32,
 }
 
 struct Work {
@@ -73,6 +75,7 @@ impl<'socket> Init<'socket> {
             rest_until: None,
             nowhere: File::options().write(true).open("/dev/null")?,
             unsent: VecDeque::from([Reply::Ready]),
+            status: 0,
         })
     }
 
@@ -87,7 +90,7 @@ impl<'socket> Init<'socket> {
             if ready.request {
                 match receive::<Request>(self.socket, RecvFlags::DONTWAIT) {
                     Ok(Some((request, descriptors))) => self.handle(request, descriptors),
-                    Ok(None) => return 0,
+                    Ok(None) => return self.status,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(_) => return 1,
                 }
@@ -180,6 +183,7 @@ impl<'socket> Init<'socket> {
                     fcntl_getfl(drain).map(|flags| fcntl_setfl(drain, flags | OFlags::NONBLOCK));
                 matches!(flags, Ok(Ok(())))
             })),
+            Request::EndWith { status } => self.status = status,
         }
         while self.drains.len() > self.most_drains {
             self.drains.pop_front();

@@ -114,10 +114,9 @@ async fn a_restart_for_work_on_files_is_told_by_the_next_command(backend: Backen
     assert_eq!(chat.run("echo fine").await.end.restarted, None);
 }
 
-/// Leaves a background that forks whenever there is room.
+/// Leaves a background that forks whenever there is room. Nothing else may end once there is none: the next command could take its place.
 async fn take_all_processes(chat: &Chat) {
     let hold = "python3 -c 'import os, time
-if os.fork(): os._exit(0)
 os.setsid()
 while True:
   try:
