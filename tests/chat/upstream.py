@@ -297,10 +297,10 @@ class Answer:
 
     def wants_tool(self) -> dict | None:
         """The tool that is to be called: the first one, until the conversation holds a result after the last question."""
-        tools = self.body.get("tools")
-        if not tools or '"tool_result"' in json.dumps(self.body["messages"][-1]):
+        tools, messages = self.body.get("tools"), self.body.get("messages")
+        if not tools or not messages or '"tool_result"' in json.dumps(messages[-1]):
             return None
-        return tools[0] if self.body["messages"][-1]["role"] == "user" else None
+        return tools[0] if messages[-1]["role"] == "user" else None
 
     async def well(self) -> None:
         tool = self.wants_tool()
