@@ -80,10 +80,11 @@ def tell(setting: Setting, report: Report, *parts: Callable[[Setting, Report], N
 
 
 def explain(error: BaseException) -> str:
-    """The causes inside an exception group, and where in our files an error came from."""
+    """The causes inside an exception group, and where in a story an error came from."""
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(explain(inner) for inner in error.exceptions)
-    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "connections" in frame.filename]
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).parent.name == "stories"]
     where = f" [{Path(ours[-1].filename).name}:{ours[-1].lineno}]" if ours else ""
     kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
     return f"{kind}{error}{where}"[:1500]
@@ -95,8 +96,8 @@ def expect(holds: object, otherwise: object) -> None:
         raise AssertionError(otherwise if isinstance(otherwise, str) else repr(otherwise))
 
 
-def same(got: object, wanted: object, what: str = "") -> None:
-    expect(got == wanted, f"{what and what + ': '}{got!r}, not {wanted!r}")
+def same(got: object, wanted: object, what: object = "") -> None:
+    expect(got == wanted, f"{f'{what}: ' if what else ''}{got!r}, not {wanted!r}")
 
 
 def until(probe: Callable[[], Value], what: str, within: float = SOON) -> Value:
