@@ -504,7 +504,9 @@ pub(crate) struct ChatProblems;
 
 impl IntoResponses for ChatProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let statuses = ["400", "401", "404", "413", "422", "501", "502", "504"];
+        let statuses = [
+            "400", "401", "404", "413", "415", "422", "501", "502", "504",
+        ];
         let refusals = PROBLEMS
             .iter()
             .filter(|problem| statuses.contains(&problem.status));

@@ -1,12 +1,7 @@
 //! Where the prompt goes in a request of Anthropic's shape: into `system`, as blocks before the caller's own, the part that is the
 //! same for all sessions in one of its own that may be cached.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use super::{
@@ -78,70 +73,53 @@ fn earlier(system: &str, prompt: &ChatPrompt) -> Option<usize> {
     })
 }
 
-/// Whether the request leaves room for one more place that may be cached; what it leaves out of `system` does not count.
-pub(crate) fn leaves_room(body: &[u8]) -> bool {
-    let mut deserializer = serde_json::Deserializer::from_slice(body);
+/// Whether the request leaves room for one more place that may be cached. A member of that name counts wherever it is, also
+/// where a tool has a parameter that is called so.
+pub(crate) fn leaves_room(body: &str) -> bool {
     let mut marked = 0;
-    // What cannot be counted is left alone.
-    Count(&mut marked).deserialize(&mut deserializer).is_ok() && marked < MAX_CACHED
+    let mut rest = body;
+    while let Some((text, after)) = next_text(rest) {
+        let is_name = after.trim_ascii_start().starts_with(':');
+        let is_marked =
+            is_name && serde_json::from_str::<String>(text).is_ok_and(|name| name == CACHE_CONTROL);
+        marked += usize::from(is_marked);
+        rest = after;
+    }
+    marked < MAX_CACHED
+}
+
+/// The next text in what is left of JSON, in its quotes, and what is after it.
+fn next_text(json: &str) -> Option<(&str, &str)> {
+    let start = json.find('"')?;
+    let mut end = start + 1;
+    loop {
+        end += json.get(end..)?.find(['"', '\\'])?;
+        if json[end..].starts_with('"') {
+            return Some((&json[start..=end], &json[end + 1..]));
+        }
+        // What is escaped ends nothing.
+        end += 2;
+    }
 }
 
 fn block(text: &str) -> String {
     json!({"type": "text", "text": text}).to_string()
 }
 
-/// Counts the members of that name, wherever they are; a tool that has a parameter of that name counts too.
-struct Count<'a>(&'a mut usize);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl<'de> DeserializeSeed<'de> for Count<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Count<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<String>()? {
-            *self.0 += usize::from(name == CACHE_CONTROL);
-            map.next_value_seed(Count(self.0))?;
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(Count(self.0))?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    #[test]
+    fn places_are_counted_by_their_name_whatever_else_the_body_holds() {
+        let marks = |count: usize| {
+            let marks = vec![r#"{"cache_control" : {"type":"ephemeral"}}"#; count].join(",");
+            format!(
+                r#"{{"x":1e400,"y":"\"cache_control\": \\","z":"cache_control","messages":[{marks}]}}"#
+            )
+        };
+        assert!(leaves_room("{}") && leaves_room(&marks(3)));
+        assert!(!leaves_room(&marks(4)));
+        assert!(!leaves_room(&marks(4).replace("cache", "\\u0063ache")));
     }
 }

@@ -19,10 +19,9 @@ pub(crate) struct ChatPrompt {
 impl ChatPrompt {
     /// One that tiers deliver too.
     pub(crate) fn shared(prompt: &SessionPrompt) -> Self {
-        let [head, _] = prompt.chunks();
         Self {
             text: prompt.text(),
-            stable: head.len(),
+            stable: prompt.stable_prefix(),
             is_override: false,
             revision: prompt.revision().to_owned(),
             profile_id: prompt.profile_id().map(str::to_owned),

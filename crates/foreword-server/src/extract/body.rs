@@ -39,6 +39,9 @@ impl WholeBody {
     }
 }
 
+/// How long a body that says itself that it is too large is read before that is answered.
+const TO_DISCARD: Duration = Duration::from_secs(2);
+
 /// The memory for the bodies of all requests.
 pub(crate) struct BodyMemory {
     units: Arc<Semaphore>,
@@ -82,7 +85,14 @@ impl BodyMemory {
         max_bytes: usize,
         time_limit: Duration,
     ) -> Result<(Bytes, Share), ApiError> {
-        let deadline = Instant::now() + time_limit;
+        let declared = body.size_hint().lower();
+        let is_too_large = declared > max_bytes as u64;
+        let to_read = if is_too_large {
+            time_limit.min(TO_DISCARD)
+        } else {
+            time_limit
+        };
+        let deadline = Instant::now() + to_read;
         let mut reading = Reading {
             // A client that declares no length may send as much as it likes.
             expected: body
@@ -96,6 +106,9 @@ impl BodyMemory {
             received: 0,
         };
         let late = |_| {
+            if is_too_large {
+                return ApiError::body_too_large(max_bytes);
+            }
             ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "request_timed_out",

@@ -274,12 +274,18 @@ impl Rendering {
     /// The rest, and what is known about the whole.
     fn into_own(self) -> Own {
         let head = self.head().len();
+        // A short form is another text.
+        let stable_prefix = match &self.short {
+            None => self.composition.stable_prefix,
+            Some(_) => 0,
+        };
         let text = self.short.unwrap_or(self.composition.text);
         Own {
             tail: text[head..].into(),
             revision: self.revision,
             profile_id: self.profile_id,
             degraded: self.degraded,
+            stable_prefix,
         }
     }
 }
@@ -323,6 +329,7 @@ mod tests {
             revision: String::new(),
             profile_id: None,
             degraded,
+            stable_prefix: 0,
         };
         let kept = Kept {
             head: None,

@@ -24,6 +24,8 @@ pub(super) struct Own {
     pub(super) revision: String,
     pub(super) profile_id: Option<String>,
     pub(super) degraded: bool,
+    /// How many bytes at the beginning of the whole are the same for all sessions.
+    pub(super) stable_prefix: usize,
 }
 
 impl SessionPrompt {
@@ -52,6 +54,12 @@ impl SessionPrompt {
     #[must_use]
     pub fn profile_id(&self) -> Option<&str> {
         self.own.profile_id.as_deref()
+    }
+
+    /// How many bytes at its beginning are the same for all sessions; what of it is kept for all together may be less.
+    #[must_use]
+    pub fn stable_prefix(&self) -> usize {
+        self.own.stable_prefix
     }
 
     /// Whether something was missing when it was made.

@@ -1,7 +1,7 @@
 //! `POST /v1/chat/completions`, in OpenAI's shape.
 
 use axum::{Extension, extract::State, response::Response};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 
 use super::{ChatFields, configured, name_prompt, prepared};
 use crate::{
@@ -26,12 +26,13 @@ use crate::{
 )]
 pub(crate) async fn create_completion(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     Extension(WholeBody(body)): Extension<WholeBody>,
 ) -> Result<Response, OpenAiError> {
     let upstream = configured(app.upstreams().openai.as_ref(), "chat.upstream.base_url")?;
     let bytes = body.len();
-    let (request, prompt) = prepared(&app, &headers, body).await?;
+    let (request, prompt) = prepared(&app, &uri, &headers, body).await?;
     let role = app.config().chat.system_role;
     let placing = work_on(bytes, move || {
         let messages = request.get("messages").unwrap_or_default();

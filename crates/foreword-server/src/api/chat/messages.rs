@@ -1,7 +1,7 @@
 //! `POST /v1/messages`, in Anthropic's shape.
 
 use axum::{Extension, extract::State, response::Response};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Uri};
 
 use super::{ChatFields, configured, name_prompt, prepared};
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
 )]
 pub(crate) async fn create_message(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     Extension(WholeBody(body)): Extension<WholeBody>,
 ) -> Result<Response, AnthropicError> {
@@ -35,9 +36,9 @@ pub(crate) async fn create_message(
         "chat.anthropic.base_url` and `chat.anthropic.api_key",
     )?;
     let sent = body.clone();
-    let (request, prompt) = prepared(&app, &headers, body).await?;
+    let (request, prompt) = prepared(&app, &uri, &headers, body).await?;
     let placing = work_on(sent.len(), move || {
-        let may_cache = anthropic::leaves_room(&sent);
+        let may_cache = str::from_utf8(&sent).is_ok_and(anthropic::leaves_room);
         let system = anthropic::with_prompt(request.get("system"), &prompt, may_cache)?;
         Some((request.passed_on("system", system), prompt))
     });

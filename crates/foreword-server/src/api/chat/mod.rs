@@ -10,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use foreword_compose::Library;
 use form_urlencoded::Serializer;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use indexmap::IndexMap;
 use utoipa::ToSchema;
 
@@ -18,7 +18,7 @@ use crate::{
     app::App,
     chat::{ChatPrompt, ChatRequest, Named, upstream::Upstream},
     error::ApiError,
-    extract::work_on,
+    extract::{require_json, work_on},
     operations::chat::prompt_of_chat,
     session::{Session, SessionSources},
 };
@@ -52,18 +52,20 @@ pub(crate) struct ChatFields {
 /// Reads a request and makes its prompt.
 async fn prepared(
     app: &App,
+    uri: &Uri,
     headers: &HeaderMap,
     body: Bytes,
 ) -> Result<(ChatRequest, ChatPrompt), ApiError> {
+    require_json(headers)?;
     let mut request = work_on(body.len(), move || ChatRequest::read(body)).await?;
     request.split_model(&app.store().snapshot().library);
-    let session = session(app, headers, &request.named)?;
+    let session = session(app, uri, headers, &request.named)?;
     let prompt = prompt_of_chat(app, &session, &request.extras).await?;
     Ok((request, prompt))
 }
 
-/// The session that headers and body name; headers win, as over a query. A chat is never required here.
-fn session(app: &App, headers: &HeaderMap, named: &Named) -> Result<Session, ApiError> {
+/// The session that headers, body and query name: headers win over both, the body over the query. A chat is never required here.
+fn session(app: &App, uri: &Uri, headers: &HeaderMap, named: &Named) -> Result<Session, ApiError> {
     let mut query = Serializer::new(String::new());
     for (name, value) in [
         ("profile_id", &named.profile_id),
@@ -74,7 +76,8 @@ fn session(app: &App, headers: &HeaderMap, named: &Named) -> Result<Session, Api
             query.append_pair(name, value);
         }
     }
-    let query = query.finish();
+    let named = query.finish();
+    let query = [&named, uri.query().unwrap_or_default()].join("&");
     let sources = SessionSources::http(headers, Some(&query));
     Ok(app.sessions().read(sources)?.as_given().clone())
 }

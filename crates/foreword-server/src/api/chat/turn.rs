@@ -12,7 +12,7 @@ use axum::{
 };
 use foreword_compose::one_line;
 use futures::{Stream, StreamExt, stream};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
@@ -109,12 +109,13 @@ pub(crate) struct About {
 )]
 pub(crate) async fn answer_message(
     State(app): State<App>,
+    uri: Uri,
     headers: HeaderMap,
     extract::Json(body): extract::Json<Value>,
 ) -> Result<Response, ApiError> {
     let upstream = configured(app.upstreams().openai.as_ref(), "chat.upstream.base_url")?;
     let turn = Turn::read(&body, &app)?;
-    let session = session(&app, &headers, &turn.named)?;
+    let session = session(&app, &uri, &headers, &turn.named)?;
     let prompt = prompt_of_chat(&app, &session, &turn.extras).await?;
     let body = turn.request(&prompt, &app);
     let mut passed = upstream.headers(&HeaderMap::new(), app.keys());
@@ -310,6 +311,8 @@ struct Pieces {
     answer: reqwest::Response,
     limit: std::time::Duration,
     received: Vec<u8>,
+    /// Whether anything was understood.
+    is_stream: bool,
 }
 
 /// What an upstream's event says.
@@ -325,6 +328,7 @@ impl Pieces {
             answer,
             limit,
             received: Vec::new(),
+            is_stream: false,
         }
     }
 
@@ -333,7 +337,12 @@ impl Pieces {
         loop {
             while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                if let Some(piece) = read_line(&line)? {
+                let Some(data) = line.strip_prefix(b"data:") else {
+                    continue;
+                };
+                let piece = read_data(data.trim_ascii())?;
+                self.is_stream = true;
+                if let Some(piece) = piece {
                     return Ok(piece);
                 }
             }
@@ -342,21 +351,22 @@ impl Pieces {
             }
             match next(&mut self.answer, self.limit).await? {
                 Some(bytes) => self.received.extend_from_slice(&bytes),
-                None => return Ok(Piece::End),
+                None if self.is_stream => return Ok(Piece::End),
+                None => return Err(broke_off("it sent no stream of events")),
             }
         }
     }
 }
 
-/// A line of a stream; each of an upstream's events is one.
-fn read_line(line: &[u8]) -> Result<Option<Piece>, UpstreamError> {
-    let Some(data) = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii) else {
-        return Ok(None);
-    };
+fn broke_off(why: &str) -> UpstreamError {
+    UpstreamError::BrokeOff(why.to_owned())
+}
+
+/// What an event of an upstream says; each is one line.
+fn read_data(data: &[u8]) -> Result<Option<Piece>, UpstreamError> {
     if data == b"[DONE]" {
         return Ok(Some(Piece::End));
     }
-    let broke_off = |why: &str| UpstreamError::BrokeOff(why.to_owned());
     if let Ok(Value::Object(error)) = serde_json::from_slice(data)
         && let Some(error) = error.get("error").filter(|error| !error.is_null())
     {

@@ -6,18 +6,15 @@ use super::{Upstream, passing_on, unmarked, with};
 
 const MESSAGES: &str = "/v1/messages";
 
-/// A library whose static beginning is long enough to be kept apart.
-fn long_library() -> String {
-    format!(
-        "global_prompt: '{}'\nprofiles: [{{id: p, is_default: true, sections: [{{id: s, content: 'For {{user_email}}.'}}]}}]\n",
-        "Be kind. ".repeat(200)
-    )
-}
+const LIBRARY: &str = "\
+global_prompt: Be kind.
+profiles: [{id: p, is_default: true, sections: [{id: s, content: 'For {user_email}.'}]}]
+";
 
 #[tokio::test]
 async fn the_prompt_is_the_first_blocks_of_system_and_the_callers_stays_behind_them() {
     let upstream = Upstream::start().await;
-    let server = passing_on(&upstream).library(&long_library()).start();
+    let server = passing_on(&upstream).library(LIBRARY).start();
     let ask = async |system: Option<Value>| {
         let mut body = json!({
             "model": "claude", "max_tokens": 5, "messages": [], "chat_id": "c", "user_email": "ann@example.com",
@@ -50,10 +47,8 @@ async fn the_prompt_is_the_first_blocks_of_system_and_the_callers_stays_behind_t
     let prompt = server
         .get("/system-prompt?chat_id=c&user_email=ann@example.com")
         .await;
-    assert_eq!(
-        format!("{}{}", block(0), unmarked(block(1), &revision)),
-        prompt.text()
-    );
+    let prompt_sent = format!("{}{}", block(0), unmarked(block(1), &revision));
+    assert!(prompt.text().starts_with(&prompt_sent), "{prompt_sent}");
     let mine = json!({"type": "text", "text": "Mine."});
     let all = json!([ours[0], ours[1], mine]);
     for system in [json!("Mine."), json!([mine]), all.clone()] {
@@ -83,7 +78,7 @@ async fn the_prompt_is_the_first_blocks_of_system_and_the_callers_stays_behind_t
 #[tokio::test]
 async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
     let upstream = Upstream::start().await;
-    let server = passing_on(&upstream).library(&long_library()).start();
+    let server = passing_on(&upstream).library(LIBRARY).start();
     let marked = |count: usize| {
         let block = json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}});
         json!({"messages": [{"role": "user", "content": vec![block; count]}]}).to_string()
@@ -91,30 +86,17 @@ async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
     for (body, is_marked) in [
         (marked(3), true),
         (marked(4), false),
-        // What cannot be counted is left alone.
-        ("{\"messages\":[],\"x\":1e400}".to_owned(), false),
+        ("{\"messages\":[],\"x\":1e400}".to_owned(), true),
     ] {
-        assert_eq!(server.post(MESSAGES).body(body).await.status, 200);
-        let first = upstream
-            .got()
-            .body
-            .contains("\"cache_control\":{\"type\":\"ephemeral\"}}");
-        let first = first && {
-            let system = Value::to_string(&json!({"cache_control": {"type": "ephemeral"}}));
-            upstream
-                .got()
-                .body
-                .matches(&system[1..system.len() - 1])
-                .count()
-                > marks(&upstream)
-        };
-        assert_eq!(first, is_marked, "{}", upstream.got().body);
+        assert_eq!(server.post(MESSAGES).sends(body).await.status, 200);
+        let got = upstream.got().body.replace("1e400", "1");
+        let got: Value = serde_json::from_str(&got).unwrap();
+        assert_eq!(
+            got["system"][0].get("cache_control").is_some(),
+            is_marked,
+            "{got}"
+        );
     }
-}
-
-/// How many marks of the caller's there are.
-fn marks(upstream: &Upstream) -> usize {
-    upstream.got().body.matches("\"text\":\"x\"").count()
 }
 
 #[tokio::test]

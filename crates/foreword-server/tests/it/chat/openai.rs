@@ -14,14 +14,15 @@ async fn the_prompt_comes_first_and_all_else_passes_byte_for_byte() {
     let body = "{ \"model\" : \"gpt-5@developer\",\"temperature\":1e400,\n \"seed\": 12345678901234567890.10, \"profile_id\":null,\
                 \"messages\":[ {\"role\":\"system\",\"content\":\"Mine \\u00e9\"},{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}],\"x\":-0.0} ],\
                 \"chat_id\":\"c1\", \"user_email\":\"ann@example.com\" }";
-    let answer = server.post(COMPLETIONS).body(body).await;
+    let answer = server.post(COMPLETIONS).sends(body).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["choices"][0]["message"]["content"], "Hello.");
     assert_eq!(answer.header("x-profile-id"), "developer");
     let revision = answer.header("x-prompt-revision");
     let got = upstream.got();
     assert_eq!(got.path, "/v1/chat/completions");
-    let first = got.json()["messages"][0].clone();
+    let readable: Value = serde_json::from_str(&got.body.replace("1e400", "1")).unwrap();
+    let first = &readable["messages"][0];
     let prompt = unmarked(first["content"].as_str().unwrap(), revision);
     assert!(
         prompt.starts_with("Be kind.") && prompt.ends_with("You write code."),
@@ -100,7 +101,7 @@ async fn the_prompt_is_what_the_session_of_body_headers_and_model_says() {
     )
     .await;
     assert!(
-        added.contains("at Other.") && added.ends_with("One. Two."),
+        added.contains("at Other.") && added.ends_with("One.  Two."),
         "{added}"
     );
     let overridden = ask(json!({"model": "m", "system_override": "Only this."}), &[]).await;
@@ -224,7 +225,7 @@ async fn the_callers_own_authorization_passes_where_it_is_told_to_and_our_keys_n
     });
     let server = server.keys().start();
     let ask = async |authorization: Option<&'static str>, own: bool| {
-        let mut request = server.post(COMPLETIONS).body("{\"messages\":[]}");
+        let mut request = server.post(COMPLETIONS).sends("{\"messages\":[]}");
         if let Some(value) = authorization {
             request = request.header("authorization", value);
         }
@@ -299,10 +300,10 @@ async fn the_role_may_be_developer_and_an_empty_prompt_is_no_message() {
         config.chat.system_role = foreword_server::chat::SystemRole::Developer;
     });
     let server = developer.start();
-    server.post(COMPLETIONS).body("{\"messages\":[]}").await;
+    server.post(COMPLETIONS).sends("{\"messages\":[]}").await;
     assert_eq!(upstream.got().json()["messages"][0]["role"], "developer");
-    let server = passing_on(&upstream).library("").start();
-    server.post(COMPLETIONS).body("{\"messages\":[]}").await;
+    let server = passing_on(&upstream).library("{}").start();
+    server.post(COMPLETIONS).sends("{\"messages\":[]}").await;
     assert_eq!(upstream.got().body, "{\"messages\":[]}");
 }
 

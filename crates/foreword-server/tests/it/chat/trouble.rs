@@ -67,7 +67,7 @@ async fn what_cannot_be_is_refused_in_the_shape_that_the_client_reads() {
         ("[]", 400, "invalid_body"),
         ("", 400, "invalid_body"),
     ] {
-        let answer = server.post(COMPLETIONS).api().body(body).await;
+        let answer = server.post(COMPLETIONS).api().sends(body).await;
         assert_eq!(
             (answer.status.as_u16(), code(&answer.json())),
             (status, expected),
@@ -75,18 +75,23 @@ async fn what_cannot_be_is_refused_in_the_shape_that_the_client_reads() {
         );
     }
     assert!(upstream.noted().got.is_empty());
-    let answer = server.post(COMPLETIONS).body(EMPTY).await;
+    let answer = server.post(COMPLETIONS).sends(EMPTY).await;
     assert_eq!(
         (answer.status.as_u16(), code(&answer.json())),
         (401, "key_required")
     );
-    let answer = server.post("/v1/messages").body(EMPTY).await;
+    let answer = server.post("/v1/messages").sends(EMPTY).await;
     assert_eq!(answer.json()["error"]["type"], "authentication_error");
+    let answer = server.post(COMPLETIONS).api().body(EMPTY).await;
+    assert_eq!(
+        (answer.status.as_u16(), code(&answer.json())),
+        (415, "unsupported_media_type")
+    );
     for (bytes, status) in [(1000, 200), (1001, 413)] {
         let answer = server
             .post(COMPLETIONS)
             .api()
-            .body(format!("{EMPTY:bytes$}"))
+            .sends(format!("{EMPTY:bytes$}"))
             .await;
         assert_eq!(answer.status, status);
     }
@@ -98,19 +103,19 @@ async fn an_upstream_that_is_away_or_silent_is_told() {
     let away = with(&upstream, |config| {
         config.chat.upstream.base_url = Some("http://127.0.0.1:1/v1".to_owned());
     });
-    let answer = away.start().post(COMPLETIONS).body(EMPTY).await;
+    let answer = away.start().post(COMPLETIONS).sends(EMPTY).await;
     assert_eq!(
         (answer.status.as_u16(), code(&answer.json())),
         (502, "upstream_unreachable")
     );
     upstream.is_silent();
     let server = with(&upstream, |config| config.chat.upstream.timeout = 1).start();
-    let answer = server.post(COMPLETIONS).body(EMPTY).await;
+    let answer = server.post(COMPLETIONS).sends(EMPTY).await;
     assert_eq!(
         (answer.status.as_u16(), code(&answer.json())),
         (504, "upstream_timed_out")
     );
-    let answer = server.post("/v1/messages").body(EMPTY).await;
+    let answer = server.post("/v1/messages").sends(EMPTY).await;
     assert_eq!(answer.json()["error"]["type"], "timeout_error");
 }
 
@@ -124,7 +129,7 @@ async fn pieces_pass_as_they_come_and_a_stream_that_breaks_off_ends_with_an_erro
         ("/v1/messages", true, "event: error\ndata: {", "broke off"),
     ] {
         let pieces = upstream.streams();
-        let asked = server.post(path).body(EMPTY).response();
+        let asked = server.post(path).sends(EMPTY).response();
         let (answer, ()) = tokio::join!(asked, async {
             pieces
                 .send(Ok(Bytes::from_static(b"data: 1\n\n")))
@@ -181,7 +186,11 @@ async fn who_leaves_ends_the_upstreams_work() {
     let url = format!("http://{}{COMPLETIONS}", listening.address);
     let pieces = upstream.streams();
     let client = reqwest::Client::new();
-    let request = client.post(url).bearer_auth(API_KEY).body(EMPTY);
+    let request = client
+        .post(url)
+        .bearer_auth(API_KEY)
+        .header("content-type", "application/json")
+        .body(EMPTY);
     let asked = tokio::spawn(async move { request.send().await.unwrap() });
     pieces
         .send(Ok(Bytes::from_static(b"data: 1\n\n")))

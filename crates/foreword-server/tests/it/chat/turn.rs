@@ -98,18 +98,18 @@ async fn a_stream_has_a_start_chunks_and_an_end() {
     let upstream = Upstream::start().await;
     let server = passing_on(&upstream).start();
     let good = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n\
-                data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\r\n\r\n: comment\n\n\
-                data: {\"choices\":[{\"delta\":{\"content\":\"lo.\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"total_tokens\":7}}\n\n\
+                data: {\"choices\":[{\"delta\":{\"content\":\"Good \"}}]}\r\n\r\n: comment\n\n\
+                data: {\"choices\":[{\"delta\":{\"content\":\"day.\"}}]}\n\ndata: {\"choices\":[],\"usage\":{\"total_tokens\":7}}\n\n\
                 data: [DONE]\n\n";
     for (sent, breaks, names, last) in [
         (
             good,
             false,
             &["start", "chunk", "chunk", "done"][..],
-            json!("Hello."),
+            json!("Good day."),
         ),
         (
-            "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"Good \"}}]}\n\n",
             true,
             &["start", "chunk", "error"],
             json!("upstream_broke_off"),

@@ -305,6 +305,11 @@ impl TestRequest {
             .body(body.to_string())
     }
 
+    /// Sends JSON as it is written.
+    pub(crate) fn sends(self, json: impl Into<Body>) -> Self {
+        self.header("content-type", "application/json").body(json)
+    }
+
     pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
         *self.request.body_mut() = body.into();
         self
