@@ -123,7 +123,7 @@ x = 1
         error: foreword.toml:13:1: unknown key `auth.keys[0].rol`; did you mean `role`?
         error: foreword.toml:14:12: could not read `nowhere`: No such file or directory (os error 2)
         error: foreword.toml:18:8: `auth.keys[1].role` has to be `api` or `admin`, not the number `7`
-        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, workspace, uploads, sandbox, tools_prompt, skills, connections, log
+        error: foreword.toml:19:2: unknown key `nope`; known here: data_dir, public_base_url, http, auth, session, library, render, delivery, links, workspace, uploads, sandbox, tools_prompt, skills, chat, connections, log
         hint: `foreword config --reference` lists every setting
     "#]].assert_eq(&place.run(&["config"]).to_string());
 }
@@ -344,7 +344,9 @@ fn other_value(path: &str, schema: &Value, definitions: &Value) -> (String, Valu
         ) => ("false".to_owned(), json!(false)),
         (_, "boolean") => ("true".to_owned(), json!(true)),
         ("auth.api_keys" | "auth.admin_keys", _) => ("[\"abc\"]".to_owned(), json!(["[redacted]"])),
-        ("skills.provider.key", _) => ("\"abc\"".to_owned(), json!("[redacted]")),
+        ("skills.provider.key" | "chat.upstream.api_key" | "chat.anthropic.api_key", _) => {
+            ("\"abc\"".to_owned(), json!("[redacted]"))
+        }
         (_, "array") => ("[\"abc\"]".to_owned(), json!(["abc"])),
         _ => ("\"abc\"".to_owned(), json!("abc")),
     }

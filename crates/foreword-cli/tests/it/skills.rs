@@ -1,12 +1,24 @@
 //! Skills in a workspace: what the prompt lists is there, read only, and follows what changes while the sandbox runs.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 
 use crate::{
     chat::{Chat, server},
-    support::{Place, Server},
+    support::{Place, Server, eventually},
 };
 
 /// Writes a skill with a program below the data directory.
@@ -100,6 +112,74 @@ fn fault_9_tools_work_while_the_provider_of_skills_is_down() {
     assert_eq!(
         ask(&server, "a", "ann@example.com", "ls /mnt/skills/public/pdf"),
         "SKILL.md\nrun.sh"
+    );
+}
+
+/// A provider whose users have the skills that are named here, all of which this server has itself.
+fn provider(names: &'static [&'static str]) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(names.len()));
+    let enabled = Arc::clone(&count);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream);
+            let lines = reader.by_ref().lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let body = if head
+                .first()
+                .is_some_and(|line| line.contains("/user-config/"))
+            {
+                let enabled = &names[..enabled.load(Ordering::Relaxed)];
+                let skills = enabled
+                    .iter()
+                    .map(|name| json!({"name": name, "category": "public"}));
+                json!({"enabled_skills": skills.collect::<Vec<_>>()}).to_string()
+            } else {
+                json!({"native": true}).to_string()
+            };
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            let _ = write!(
+                reader.into_inner(),
+                "{head}\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    (url, count)
+}
+
+#[test]
+fn a_skill_that_the_provider_switches_off_is_gone_from_prompt_and_workspace_within_a_minute() {
+    let (url, enabled) = provider(&["stays", "goes"]);
+    let place = Place::new();
+    place.write("data/system_prompts.yaml", "global_prompt: Be kind.\n");
+    place.write(
+        "foreword.toml",
+        &format!("skills.provider.url = \"{url}\"\n"),
+    );
+    for name in ["stays", "goes", "never"] {
+        write_skill(&place, &format!("public/{name}"), "For some.");
+    }
+    let server = place.serve(&["--sandbox", "namespace"]);
+    let look = || {
+        ask(
+            &server,
+            "a",
+            "ann@example.com",
+            "ls /mnt/skills/public; grep -c '^/mnt/skills' README.md",
+        )
+    };
+    assert_eq!(look(), "goes\nstays\n2");
+    enabled.store(1, Ordering::Relaxed);
+    let started = Instant::now();
+    eventually("it is gone", Duration::from_secs(90), || {
+        (look() == "stays\n1").then_some(())
+    });
+    assert!(
+        started.elapsed() <= Duration::from_mins(1),
+        "{:?}",
+        started.elapsed()
     );
 }
 

@@ -81,6 +81,11 @@ async fn every_operation_has_a_name_of_its_own() {
     DELETE /api/render-cache delete_render_cache
     GET    /api/skills get_skills
     GET    /skill-list get_skill_list
+    POST   /v1/chat/completions create_completion
+    GET    /v1/models list_models
+    POST   /v1/messages create_message
+    POST   /api/chat answer_message
+    GET    /beta/litellm_prompt_management get_litellm_prompt
     PUT    /api/uploads/{chat_id}/{path} put_upload
     POST   /api/uploads/{chat_id}/{path} post_upload
     DELETE /api/uploads/{chat_id}/{path} delete_upload

@@ -14,7 +14,7 @@ use crate::{
 
 /// Answers a conversation of Anthropic's shape: puts the prompt before its `system` and passes it on to the upstream.
 ///
-/// The part of the prompt that is the same for all sessions is a block of its own, marked for caching where the request leaves room for
+/// The part of the prompt that is the same for all sessions is a block of its own, with `cache_control` where the request leaves room for
 /// that. All else passes as it is, in both directions.
 #[utoipa::path(
     post, path = "/v1/messages", tag = "chat",
