@@ -3,7 +3,7 @@
 //! `cargo bench -p foreword-server --bench delivery` starts this server, a bare rmcp server with constant instructions
 //! and a bare axum handler, each in a process of its own, and asks them in turns over 16 connections. It prints medians,
 //! ratios and the bars that `docs` promise, and ends with status 1 if one is missed. `--rounds N` and `--seconds S` make
-//! it longer or shorter.
+//! it longer or shorter; `--chat` measures the chat endpoint only.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -12,6 +12,8 @@
     reason = "counts and shares of a measurement are far from the limits of their types"
 )]
 
+#[path = "delivery/chat.rs"]
+mod chat;
 #[path = "delivery/load.rs"]
 mod load;
 #[path = "delivery/servers.rs"]
@@ -34,13 +36,21 @@ const RESIDENT_BAR: f64 = 64.0 + 60.0;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(kind) = value_of(&arguments, "--serve") {
-        servers::serve(kind.parse().expect("this program starts itself rightly"));
+        let upstream = value_of(&arguments, "--upstream")
+            .map(|address| address.parse().expect("this program starts itself rightly"));
+        let kind = kind.parse().expect("this program starts itself rightly");
+        servers::serve(kind, upstream);
         return ExitCode::SUCCESS;
     }
     let number = |name| value_of(&arguments, name).and_then(|value| value.parse::<f64>().ok());
     let rounds = number("--rounds").map_or(5, |rounds| rounds as usize);
     let round = Duration::from_secs_f64(number("--seconds").unwrap_or(1.0));
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
+    if arguments.iter().any(|argument| argument == "--chat") {
+        let mut report = Report::default();
+        runtime.block_on(chat::measure(round, &mut report));
+        return report.exit_code();
+    }
     runtime.block_on(measure(rounds, round))
 }
 
@@ -141,6 +151,7 @@ async fn measure(rounds: usize, round: Duration) -> ExitCode {
             Some(5.0),
         );
     }
+    chat::measure(round, &mut report).await;
     report.exit_code()
 }
 

@@ -46,6 +46,13 @@ impl Request {
         )
     }
 
+    pub(crate) fn completion() -> Self {
+        let body = r#"{"model":"m","messages":[{"role":"user","content":"Hello?"}]}"#;
+        let length = body.len();
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        Self(format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes())
+    }
+
     fn post(chat: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self(
@@ -87,9 +94,10 @@ impl Rate {
 pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    pub(crate) fn percentile(mut self, share: f64) -> Duration {
-        self.0.sort_unstable();
-        self.0[(self.0.len() as f64 * share) as usize]
+    pub(crate) fn percentile(&self, share: f64) -> Duration {
+        let mut latencies = self.0.clone();
+        latencies.sort_unstable();
+        latencies[(latencies.len() as f64 * share) as usize]
     }
 }
 

@@ -35,6 +35,8 @@ use rmcp::{
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::chat;
+
 /// The length of the prompt, in bytes.
 const PROMPT: usize = 30 << 10;
 
@@ -44,6 +46,10 @@ pub(crate) enum Kind {
     Foreword,
     Rmcp,
     Axum,
+    /// An API of a model, which answers at once.
+    Upstream,
+    /// Passes everything on to an upstream.
+    Proxy,
 }
 
 impl fmt::Display for Kind {
@@ -52,6 +58,8 @@ impl fmt::Display for Kind {
             Self::Foreword => "foreword",
             Self::Rmcp => "rmcp",
             Self::Axum => "axum",
+            Self::Upstream => "upstream",
+            Self::Proxy => "proxy",
         })
     }
 }
@@ -60,10 +68,16 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        [Self::Foreword, Self::Rmcp, Self::Axum]
-            .into_iter()
-            .find(|kind| kind.to_string() == word)
-            .ok_or_else(|| format!("there is no server `{word}`"))
+        [
+            Self::Foreword,
+            Self::Rmcp,
+            Self::Axum,
+            Self::Upstream,
+            Self::Proxy,
+        ]
+        .into_iter()
+        .find(|kind| kind.to_string() == word)
+        .ok_or_else(|| format!("there is no server `{word}`"))
     }
 }
 
@@ -77,9 +91,19 @@ pub(crate) struct Server {
 impl Server {
     /// Starts this program again, as a server; it says on which port it listens.
     pub(crate) fn start(kind: Kind) -> Self {
+        Self::start_with(kind, &[])
+    }
+
+    /// The same, which passes chat requests on.
+    pub(crate) fn start_before(kind: Kind, upstream: SocketAddr) -> Self {
+        Self::start_with(kind, &["--upstream".to_owned(), upstream.to_string()])
+    }
+
+    fn start_with(kind: Kind, arguments: &[String]) -> Self {
         let program = std::env::current_exe().expect("this program is somewhere");
         let mut child = Command::new(program)
             .args(["--serve", &kind.to_string()])
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -115,7 +139,7 @@ impl Drop for Server {
 }
 
 /// Serves until this process is ended.
-pub(crate) fn serve(kind: Kind) {
+pub(crate) fn serve(kind: Kind, upstream: Option<SocketAddr>) {
     let runtime = tokio::runtime::Runtime::new().expect("threads can be started");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0")
@@ -128,14 +152,19 @@ pub(crate) fn serve(kind: Kind) {
                 .expect("a bound socket has an address")
         );
         match kind {
-            Kind::Foreword => serve_foreword(listener).await,
+            Kind::Foreword => serve_foreword(listener, upstream).await,
             Kind::Rmcp => serve_router(listener, bare_rmcp()).await,
             Kind::Axum => serve_router(listener, bare_axum()).await,
+            Kind::Upstream => serve_router(listener, chat::upstream()).await,
+            Kind::Proxy => {
+                let upstream = upstream.expect("a proxy is before something");
+                serve_router(listener, chat::proxy(upstream)).await;
+            }
         }
     });
 }
 
-async fn serve_foreword(listener: TcpListener) {
+async fn serve_foreword(listener: TcpListener, upstream: Option<SocketAddr>) {
     let data = tempfile::tempdir().expect("a directory can be made");
     let folder = data.path();
     std::fs::write(folder.join("system_prompts.yaml"), library()).expect("a file can be written");
@@ -144,6 +173,7 @@ async fn serve_foreword(listener: TcpListener) {
         .expect("the library is valid");
     let mut config = ServerConfig::default();
     config.session.mode = SessionMode::Lenient;
+    config.chat.upstream.base_url = upstream.map(|address| format!("http://{address}/v1"));
     let workspaces = Workspaces::new(
         None,
         SandboxConfig::default().host_uid,
