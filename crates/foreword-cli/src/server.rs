@@ -139,7 +139,8 @@ pub(crate) fn describe_connections(app: &App) -> Option<String> {
 pub(crate) fn describe_chat(config: &Config) -> Option<String> {
     let chat = &config.chat;
     let openai = chat.upstream.base_url.as_deref();
-    let anthropic = chat.anthropic.base_url.as_deref();
+    let has_key = chat.anthropic.api_key.is_some();
+    let anthropic = chat.anthropic.base_url.as_deref().filter(|_| has_key);
     let routes = [
         ("/v1/chat/completions", openai),
         ("/v1/messages", anthropic),

@@ -51,6 +51,7 @@ struct Inner {
     stopping: CancellationToken,
     library_texts: Arc<Semaphore>,
     body_memory: BodyMemory,
+    chat_memory: BodyMemory,
     readmes: Readmes,
     edits: ChatQueue,
     tools: Arc<[Tool]>,
@@ -119,6 +120,7 @@ impl App {
                 stopping: CancellationToken::new(),
                 library_texts: Arc::new(Semaphore::new(LIBRARY_TEXTS_AT_ONCE)),
                 body_memory: BodyMemory::new(config.http.body_memory),
+                chat_memory: BodyMemory::new(config.http.body_memory),
                 readmes: Readmes::new(),
                 edits: ChatQueue::default(),
                 tools: tools::all(&surroundings).into(),
@@ -244,6 +246,11 @@ impl App {
     /// The memory for the bodies of requests.
     pub(crate) fn body_memory(&self) -> &BodyMemory {
         &self.inner.body_memory
+    }
+
+    /// The memory for the bodies of chat requests: conversations are large, and are no reason to refuse anything else.
+    pub(crate) fn chat_memory(&self) -> &BodyMemory {
+        &self.inner.chat_memory
     }
 
     pub(crate) fn keys(&self) -> &Keys {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
@@ -44,6 +45,11 @@ pub enum Denied {
         "this needs a key: send it as `Authorization: Bearer …`, `X-Foreword-Key` or `x-api-key`"
     )]
     NoKey,
+    /// No key in the only header that counts.
+    #[error(
+        "this needs a key of this server's in `X-Foreword-Key`: `Authorization` is for the upstream"
+    )]
+    NoKeyInOwnHeader,
     /// A key that opens nothing.
     #[error("the key is not valid here")]
     WrongKey,
@@ -106,15 +112,23 @@ impl Keys {
         }
     }
 
-    /// Whether a value is one of these keys.
-    pub(crate) fn is_one(&self, value: &[u8]) -> bool {
-        self.owner(value.trim_ascii()).is_some()
-    }
-
-    /// Whether a value of `Authorization` holds one of these keys.
-    pub(crate) fn is_in_authorization(&self, value: &HeaderValue) -> bool {
-        let value = value.as_bytes();
-        self.is_one(value) || bearer_token(value).is_some_and(|token| self.is_one(token))
+    /// Whether the value of a header holds one of these keys, whatever stands around it.
+    pub(crate) fn is_within(&self, value: &HeaderValue) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let is_edge = |byte: &u8| b" \t,;\"'".contains(byte);
+        value.as_bytes().split(is_edge).any(|word| {
+            let after_name = word.iter().position(|byte| *byte == b'=');
+            let after_name = after_name.map_or(word, |at| &word[at + 1..]);
+            // `Basic` has two values behind an encoding.
+            let pair = BASE64_STANDARD.decode(word).unwrap_or_default();
+            let halves = pair.split(|byte| *byte == b':');
+            [word, after_name]
+                .into_iter()
+                .chain(halves)
+                .any(|key| !key.is_empty() && self.owner(key).is_some())
+        })
     }
 
     fn owner(&self, presented: &[u8]) -> Option<&Caller> {
@@ -161,7 +175,7 @@ impl From<Denied> for ApiError {
     fn from(denied: Denied) -> Self {
         let detail = denied.to_string();
         match denied {
-            Denied::NoKey => unauthorized("key_required", detail),
+            Denied::NoKey | Denied::NoKeyInOwnHeader => unauthorized("key_required", detail),
             Denied::WrongKey => unauthorized("key_not_valid", detail),
             Denied::RoleTooSmall => Self::new(StatusCode::FORBIDDEN, "admin_required", detail),
         }

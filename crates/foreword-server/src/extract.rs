@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, header, request::Parts};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use body::{BodyMemory, Share, WholeBody};
+pub(crate) use body::{BodyMemory, PassedShare, Share, WholeBody};
 pub(crate) use chat::{ChatSession, FilePath, chat_segment};
 
 use crate::error::ApiError;

@@ -71,6 +71,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             header::LOCATION,
             HeaderName::from_static("mcp-protocol-version"),
             HeaderName::from_static("x-library-revision"),
+            HeaderName::from_static("x-profile-id"),
             HeaderName::from_static("x-prompt-revision"),
             HeaderName::from_static("x-request-id"),
         ]);

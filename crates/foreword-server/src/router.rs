@@ -6,9 +6,10 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     middleware::from_fn_with_state,
+    response::Response,
     routing::{delete, get, post, put},
 };
-use http::StatusCode;
+use http::{StatusCode, Uri};
 
 use crate::{
     api::{
@@ -23,6 +24,7 @@ use crate::{
         render_cache, skills, system_prompt,
     },
     app::App,
+    chat::errors::refuse,
     error::ApiError,
     mcp,
     middleware::{self, access::Access},
@@ -149,7 +151,9 @@ fn prompts(app: &App, api: &Access, admin: &Access) -> Router<App> {
 
 /// Clients that speak no MCP: conversations in, with the prompt put into them, and the upstream's answers out.
 fn chat(api: &Access) -> Router<App> {
-    let (openai, other) = (api.chat(), api.chat_of_another());
+    let openai = api.chat();
+    let other = openai.with_our_keys_only();
+    let small = api.without_time_limit();
     Router::new()
         .route(
             "/v1/chat/completions",
@@ -157,7 +161,7 @@ fn chat(api: &Access) -> Router<App> {
         )
         .route("/v1/models", openai.on(get(models::list_models)))
         .route("/v1/messages", other.on(post(messages::create_message)))
-        .route("/api/chat", other.on(post(turn::answer_message)))
+        .route("/api/chat", small.on(post(turn::answer_message)))
         .route(
             "/beta/litellm_prompt_management",
             api.on(get(litellm::get_litellm_prompt)),
@@ -210,12 +214,13 @@ fn files(app: &App, api: &Access, admin: &Access) -> Router<App> {
         .route("/api/chats/{chat_id}", admin.on(delete(chats::delete_chat)))
 }
 
-async fn no_such_route() -> ApiError {
-    ApiError::new(
+async fn no_such_route(uri: Uri) -> Response {
+    let error = ApiError::new(
         StatusCode::NOT_FOUND,
         "route_not_found",
         "there is nothing at this path; `/openapi.json` lists what there is",
-    )
+    );
+    refuse(uri.path(), error)
 }
 
 async fn only_mcp_messages() -> ApiError {
@@ -227,10 +232,11 @@ async fn only_mcp_messages() -> ApiError {
     )
 }
 
-async fn method_not_allowed() -> ApiError {
-    ApiError::new(
+async fn method_not_allowed(uri: Uri) -> Response {
+    let error = ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         "this path does not take this method; the header `Allow` lists those that it takes",
-    )
+    );
+    refuse(uri.path(), error)
 }

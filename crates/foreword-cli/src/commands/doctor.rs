@@ -381,18 +381,24 @@ fn chat(config: &Config) -> Vec<Finding> {
         return Vec::new();
     };
     let looked = runtime.block_on(foreword_server::chat::look(&config.chat));
+    let is_for_callers = config.chat.upstream.forward_authorization;
     let findings = looked.into_iter().map(|looked| {
         let setting = looked.setting;
         let note = |found: String| Finding::new("chat", State::Note, found);
         match looked.answer.map(|status| status.as_u16()) {
             Ok(200..=299) => Finding::new("chat", State::Good, format!("`{setting}` answers")),
+            Ok(401 | 403) if setting == "chat.upstream" && is_for_callers => Finding::new(
+                "chat",
+                State::Good,
+                format!("`{setting}` answers; it takes the keys of callers"),
+            ),
             Ok(status @ (401 | 403)) => note(format!("`{setting}` answers with {status}"))
                 .cure(format!("check `{setting}.api_key`")),
             Ok(status) => note(format!(
                 "`{setting}` answers with {status} when asked for its models"
             ))
             .cure(format!(
-                "check `{setting}.base_url`; some upstreams have no list of models"
+                "check `{setting}.base_url`: one of OpenAI's shape ends with the version, as `…/v1`, one of Anthropic's does not; some upstreams have no list of models"
             )),
             Err(why) => {
                 note(format!("`{setting}`: {why}")).cure(format!("check `{setting}.base_url`"))

@@ -31,4 +31,5 @@ mod stdio;
 mod support;
 mod traces;
 mod upstream;
+mod upstreams;
 mod workspace;

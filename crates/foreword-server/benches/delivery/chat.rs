@@ -32,6 +32,7 @@ const ROUNDS: usize = 5;
 
 /// Compares latencies at the same pace, in turns.
 pub(crate) async fn measure(round: Duration, report: &mut Report) {
+    foreword_server::choose_tls();
     let upstream = Server::start(super::Kind::Upstream);
     let foreword = Server::start_before(super::Kind::Foreword, upstream.address);
     let proxy = Server::start_before(super::Kind::Proxy, upstream.address);

@@ -19,7 +19,7 @@ use utoipa::{
 };
 
 use super::{
-    chat::{completions, litellm, messages, models, turn},
+    chat::{ChatRefusal, completions, litellm, messages, models, turn},
     docs,
     files::{archive, chats, download, outputs, uploads},
     health, mcp_info,
@@ -78,7 +78,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
         health::health, health::readyz, health::show_metrics,
         show_openapi, docs::show_docs,
     ),
-    components(schemas(events::MissedChanges, Form)),
+    components(schemas(events::MissedChanges, Form, ChatRefusal)),
     tags(
         (name = "prompts", description = "The prompt library: profiles, sections, texts, and what they compose to"),
         (name = "delivery", description = "The prompt of a session, over HTTP and MCP"),
@@ -371,7 +371,7 @@ const PROBLEMS: &[Problem] = &[
     Problem {
         status: "422",
         name: "UnprocessableEntity",
-        description: "The body says something that cannot be; `errors` lists every fault",
+        description: "The body says something that cannot be; a problem lists every fault under `errors`",
     },
     Problem {
         status: "429",
@@ -381,7 +381,7 @@ const PROBLEMS: &[Problem] = &[
     Problem {
         status: "501",
         name: "NotImplemented",
-        description: "No upstream is set; `detail` says which setting",
+        description: "No upstream is set; the message says which setting",
     },
     Problem {
         status: "502",
@@ -511,7 +511,7 @@ impl IntoResponses for ChatProblems {
             .iter()
             .filter(|problem| statuses.contains(&problem.status));
         let refusals = refusals.map(|problem| {
-            let content = ContentBuilder::new().schema(Some(ObjectBuilder::new()));
+            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ChatRefusal")));
             let response = ResponseBuilder::new()
                 .description(problem.description)
                 .content("application/json", content.build());

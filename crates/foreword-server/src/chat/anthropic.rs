@@ -5,7 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use super::{
-    object::{entries, with_first},
+    object::{Object, entries, with_first},
     prompt::ChatPrompt,
 };
 
@@ -14,6 +14,9 @@ const MAX_CACHED: usize = 4;
 
 const CACHE_CONTROL: &str = "cache_control";
 
+/// How long a place is kept, where that is said.
+const TTL: &str = "ttl";
+
 /// A block of `system`, as much of it as is looked at.
 #[derive(Deserialize)]
 struct Block {
@@ -21,71 +24,78 @@ struct Block {
     cache_control: Option<IgnoredAny>,
 }
 
-/// The value of `system` with the prompt before what the caller has there; none where that is neither a text nor a list.
-/// `may_cache` says whether one more place may be marked for caching.
-pub(crate) fn with_prompt(
-    system: Option<&str>,
-    prompt: &ChatPrompt,
-    may_cache: bool,
-) -> Option<String> {
-    let (stable, rest) = prompt.blocks();
-    let stable = stable.map(|text| {
-        let mut block = json!({"type": "text", "text": text});
-        if may_cache {
-            block[CACHE_CONTROL] = json!({"type": "ephemeral"});
-        }
-        block.to_string()
-    });
-    let rest = rest.map(|text| block(&text));
-    let ours: Vec<String> = stable.into_iter().chain(rest).collect();
-    let caller = match system.map(serde_json::from_str::<String>) {
-        None => "[]".to_owned(),
-        Some(Ok(text)) if text.is_empty() || prompt.replaces(&text) => "[]".to_owned(),
-        Some(Ok(text)) => format!("[{}]", block(&text)),
-        Some(Err(_)) => match system? {
-            "null" => "[]".to_owned(),
-            list => list.to_owned(),
+/// The value of `system` in the request `body` with the prompt before what the caller has there; none where that is neither a
+/// text nor a list. There is still no `system` where there was none and the prompt is empty.
+pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<String>> {
+    let caller = match body.get("system") {
+        None | Some("null") => "[]".to_owned(),
+        Some(system) => match serde_json::from_str::<String>(system) {
+            Ok(text) if text.is_empty() || prompt.replaces(&text) => "[]".to_owned(),
+            // As it is written.
+            _ if system.starts_with('"') => format!(r#"[{{"type":"text","text":{system}}}]"#),
+            _ => system.to_owned(),
         },
     };
-    with_first(&caller, earlier(&caller, prompt)?, &ours)
+    let earlier = earlier(&caller, prompt)?;
+    // What gives way leaves its place.
+    let leaving = earlier.iter().map(|block| names(block, CACHE_CONTROL));
+    let marked = names(body.as_str(), CACHE_CONTROL) - leaving.sum::<usize>();
+    // Places that are kept for longer must not come after ones that are not, and ours comes before the caller's.
+    let may_mark = marked < MAX_CACHED && names(body.as_str(), TTL) == 0;
+    let ours: Vec<String> = match prompt.blocks() {
+        (Some(stable), rest) if may_mark => {
+            let mut first = json!({"type": "text", "text": stable});
+            first[CACHE_CONTROL] = json!({"type": "ephemeral"});
+            let rest = rest.map(|text| block(&text));
+            [first.to_string()].into_iter().chain(rest).collect()
+        }
+        _ => prompt
+            .message()
+            .map(|text| block(&text))
+            .into_iter()
+            .collect(),
+    };
+    if ours.is_empty() && earlier.is_empty() {
+        return Some(body.get("system").map(str::to_owned));
+    }
+    with_first(&caller, earlier.len(), &ours).map(Some)
 }
 
-/// How many blocks at the beginning are an earlier prompt.
-fn earlier(system: &str, prompt: &ChatPrompt) -> Option<usize> {
-    let first = entries(system)?.into_iter().take(2);
-    let first: Vec<Option<Block>> = first
+/// The blocks at the beginning that are an earlier prompt.
+fn earlier<'a>(system: &'a str, prompt: &ChatPrompt) -> Option<Vec<&'a str>> {
+    let mut first = entries(system, 2)?;
+    let read: Vec<Option<Block>> = first
+        .iter()
         .map(|block| serde_json::from_str(block).ok())
         .collect();
     let is_ours = |at: usize| {
-        let text = first.get(at).and_then(Option::as_ref)?.text.as_deref()?;
+        let text = read.get(at).and_then(Option::as_ref)?.text.as_deref()?;
         Some(prompt.replaces(text))
     };
+    // Only one that may be cached stands alone before the one that is known by its mark.
     let is_stable = || {
-        let block = first.first().and_then(Option::as_ref);
-        block.is_some_and(|block| {
-            block.cache_control.is_some() || block.text.as_deref() == prompt.blocks().0
-        })
+        let block = read.first().and_then(Option::as_ref);
+        block.is_some_and(|block| block.cache_control.is_some())
     };
-    Some(match (is_ours(0), is_ours(1)) {
+    first.truncate(match (is_ours(0), is_ours(1)) {
         (Some(true), _) => 1,
         (_, Some(true)) if is_stable() => 2,
         _ => 0,
-    })
+    });
+    Some(first)
 }
 
-/// Whether the request leaves room for one more place that may be cached. A member of that name counts wherever it is, also
-/// where a tool has a parameter that is called so.
-pub(crate) fn leaves_room(body: &str) -> bool {
-    let mut marked = 0;
-    let mut rest = body;
+/// How many members have that name, wherever they are: a parameter of a tool that is called so counts too.
+fn names(json: &str, name: &str) -> usize {
+    let mut count = 0;
+    let mut rest = json;
     while let Some((text, after)) = next_text(rest) {
         let is_name = after.trim_ascii_start().starts_with(':');
-        let is_marked =
-            is_name && serde_json::from_str::<String>(text).is_ok_and(|name| name == CACHE_CONTROL);
-        marked += usize::from(is_marked);
+        let is_that = || serde_json::from_str::<String>(text).is_ok_and(|text| text == name);
+        count += usize::from(is_name && is_that());
         rest = after;
     }
-    marked < MAX_CACHED
+    count
 }
 
 /// The next text in what is left of JSON, in its quotes, and what is after it.
@@ -112,14 +122,14 @@ mod tests {
 
     #[test]
     fn places_are_counted_by_their_name_whatever_else_the_body_holds() {
-        let marks = |count: usize| {
+        let with = |count: usize| {
             let marks = vec![r#"{"cache_control" : {"type":"ephemeral"}}"#; count].join(",");
             format!(
                 r#"{{"x":1e400,"y":"\"cache_control\": \\","z":"cache_control","messages":[{marks}]}}"#
             )
         };
-        assert!(leaves_room("{}") && leaves_room(&marks(3)));
-        assert!(!leaves_room(&marks(4)));
-        assert!(!leaves_room(&marks(4).replace("cache", "\\u0063ache")));
+        let marks = |json: &str| names(json, CACHE_CONTROL);
+        assert_eq!((marks("{}"), marks(&with(3))), (0, 3));
+        assert_eq!(marks(&with(4).replace("cache", "\\u0063ache")), 4);
     }
 }

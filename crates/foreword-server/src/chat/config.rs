@@ -66,11 +66,12 @@ impl SystemRole {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamConfig {
-    /// Where it is, with its version, such as `https://api.openai.com/v1`; there are no chat endpoints if unset.
+    /// Where it is, with its version, such as `https://api.openai.com/v1`; these three routes answer 501 if unset.
     pub base_url: Option<String>,
     /// Sent to it as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
-    /// Whether the caller's own `Authorization` is sent instead; then only `X-Foreword-Key` authenticates here.
+    /// Whether the caller's own `Authorization` is sent instead; on `/v1/chat/completions` and `/v1/models` then only
+    /// `X-Foreword-Key` authenticates here.
     pub forward_authorization: bool,
     /// How long an upstream may be silent, before an answer or between two pieces of one, in seconds.
     pub timeout: u64,
@@ -108,7 +109,7 @@ impl UpstreamConfig {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnthropicConfig {
-    /// Where it is, without its version, such as `https://api.anthropic.com`; there is no `/v1/messages` if unset.
+    /// Where it is, without its version, such as `https://api.anthropic.com`; `/v1/messages` needs it and the key.
     pub base_url: Option<String>,
     /// Sent to it as `x-api-key`.
     pub api_key: Option<Secret>,

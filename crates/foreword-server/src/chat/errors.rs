@@ -4,8 +4,24 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 
-use super::upstream::Shape;
 use crate::error::ApiError;
+
+/// Whose API it is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    /// OpenAI's.
+    OpenAi,
+    /// Anthropic's.
+    Anthropic,
+}
+
+/// An error as an answer, in the shape that clients of this path read.
+pub(crate) fn refuse(path: &str, error: ApiError) -> Response {
+    match Api::of(path) {
+        Some(api) => api.refuse(error),
+        None => error.into_response(),
+    }
+}
 
 /// An error in OpenAI's shape.
 #[derive(Debug)]
@@ -29,17 +45,27 @@ impl<E: Into<ApiError>> From<E> for AnthropicError {
 
 impl IntoResponse for OpenAiError {
     fn into_response(self) -> Response {
-        Shape::OpenAi.refuse(self.0)
+        Api::OpenAi.refuse(self.0)
     }
 }
 
 impl IntoResponse for AnthropicError {
     fn into_response(self) -> Response {
-        Shape::Anthropic.refuse(self.0)
+        Api::Anthropic.refuse(self.0)
     }
 }
 
-impl Shape {
+impl Api {
+    /// The one that has such a path.
+    fn of(path: &str) -> Option<Self> {
+        let below = path.strip_prefix("/v1/")?;
+        Some(if below == "messages" || below.starts_with("messages/") {
+            Self::Anthropic
+        } else {
+            Self::OpenAi
+        })
+    }
+
     /// The error as an answer.
     pub(crate) fn refuse(self, error: ApiError) -> Response {
         let param = error.faults.first();

@@ -3,6 +3,7 @@
 //! Deliberately absent: the routes (`api/chat`), and what a prompt is made of (`render`).
 
 pub(crate) mod anthropic;
+pub(crate) mod completion;
 mod config;
 pub(crate) mod errors;
 mod marker;
@@ -14,9 +15,7 @@ pub(crate) mod upstream;
 
 use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode};
-
-use crate::{auth::Keys, config::AuthConfig};
+use http::{Method, StatusCode};
 
 pub use config::{AnthropicConfig, ChatConfig, SystemRole, UpstreamConfig};
 
@@ -43,12 +42,11 @@ pub async fn look(config: &ChatConfig) -> Vec<Looked> {
         ("chat.upstream", upstreams.openai, "models"),
         ("chat.anthropic", upstreams.anthropic, "v1/models"),
     ];
-    let keys = Keys::new(&AuthConfig::default());
     let mut looked = Vec::new();
     for (setting, upstream, path) in asked {
         let Some(upstream) = upstream else { continue };
-        let headers = upstream.headers(&HeaderMap::new(), &keys);
-        let asking = upstream.ask(Method::GET, path, headers, bytes::Bytes::new());
+        let headers = upstream.own_headers();
+        let asking = upstream.ask(Method::GET, (path, None), headers, bytes::Bytes::new());
         let answer = match tokio::time::timeout(TO_LOOK, asking).await {
             Ok(Ok(answer)) => Ok(answer.status()),
             Ok(Err(error)) => Err(error.to_string()),

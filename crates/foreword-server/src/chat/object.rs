@@ -3,19 +3,26 @@
 //!
 //! Only where members and entries begin and end is read. What lies within them is checked for being JSON and is not looked at.
 
-use std::{borrow::Cow, fmt::Write, ops::Range};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+    ops::Range,
+};
 
 use bytes::Bytes;
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Value, value::RawValue};
+
+/// The most members of an object; each costs memory beside the text.
+const MAX_MEMBERS: usize = 1_000;
 
 /// An object as it was sent.
 #[derive(Debug)]
 pub(crate) struct Object {
-    text: Text,
+    text: String,
     members: Vec<Member>,
 }
 
@@ -41,25 +48,17 @@ pub(crate) enum NoObject {
     Twice(String),
 }
 
-/// Bytes that are UTF-8.
-#[derive(Debug)]
-struct Text(Bytes);
-
-impl Text {
-    fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
-    }
-}
-
 impl Object {
     /// Reads `text`, in which none of `names` may be twice.
     pub(crate) fn parse(text: Bytes, names: &[&str]) -> Result<Self, NoObject> {
-        let whole = std::str::from_utf8(&text).map_err(|_| NoObject::NotText)?;
+        let text = String::from_utf8(text.into()).map_err(|_| NoObject::NotText)?;
+        let whole = text.as_str();
         let Members(found) = serde_json::from_str(whole)?;
         let mut members: Vec<Member> = Vec::with_capacity(found.len());
         for (name, value) in found {
             let (from, value) = (place(whole, name.get()), place(whole, value.get()));
-            let name: Cow<'_, str> = serde_json::from_str(name.get())?;
+            // One that is no text, with half a surrogate pair, is none that anybody asks for.
+            let name: Cow<'_, str> = serde_json::from_str(name.get()).unwrap_or(name.get().into());
             if names.contains(&&*name) && members.iter().any(|member| member.name == name) {
                 return Err(NoObject::Twice(name.into_owned()));
             }
@@ -69,16 +68,18 @@ impl Object {
                 value,
             });
         }
-        Ok(Self {
-            text: Text(text),
-            members,
-        })
+        Ok(Self { text, members })
+    }
+
+    /// All of it.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.text
     }
 
     /// The text of a member's value.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let member = self.members.iter().find(|member| member.name == name)?;
-        self.text.as_str().get(member.value.clone())
+        self.text.get(member.value.clone())
     }
 
     /// A member's value, of which nothing is passed on.
@@ -118,15 +119,17 @@ impl Object {
     }
 }
 
-/// The entries of the list that `text` is; none where it is none.
-pub(crate) fn entries(text: &str) -> Option<Vec<&str>> {
-    let Entries(entries) = serde_json::from_str(text).ok()?;
+/// The first entries of the list that `text` is, at most so many; none where it is none.
+pub(crate) fn entries(text: &str, most: usize) -> Option<Vec<&str>> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let entries = Entries(most).deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
     Some(entries.into_iter().map(RawValue::get).collect())
 }
 
 /// The list that `text` is, whose first `replaced` entries give way to those of `first`; all else stays.
 pub(crate) fn with_first(text: &str, replaced: usize, first: &[String]) -> Option<String> {
-    let entries = entries(text)?;
+    let entries = entries(text, replaced + 1)?;
     let open = text.find('[')? + 1;
     let kept = entries.get(replaced);
     let rest = match kept {
@@ -158,13 +161,17 @@ impl<'de> Deserialize<'de> for Members<'de> {
         impl<'de> Visitor<'de> for Reader {
             type Value = Members<'de>;
 
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("an object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
+                    if members.len() == MAX_MEMBERS {
+                        let why = format!("it has more than {MAX_MEMBERS} members");
+                        return Err(A::Error::custom(why));
+                    }
                     members.push(member);
                 }
                 Ok(Members(members))
@@ -175,30 +182,33 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The entries of a list, as they are written.
-struct Entries<'a>(Vec<&'a RawValue>);
+/// Reads so many entries of a list as they are written, and skips the others.
+struct Entries(usize);
 
-impl<'de> Deserialize<'de> for Entries<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
+impl<'de> DeserializeSeed<'de> for Entries {
+    type Value = Vec<&'de RawValue>;
 
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Entries<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
 
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("a list")
-            }
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<&'de RawValue>;
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = list.next_element()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while entries.len() < self.0
+            && let Some(entry) = list.next_element()?
+        {
+            entries.push(entry);
         }
-
-        deserializer.deserialize_seq(Reader)
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(entries)
     }
 }
 
@@ -270,6 +280,31 @@ mod tests {
         }
         let no_text = Object::parse(Bytes::from_static(b"{\"a\":\"\xff\"}"), &[]);
         assert!(matches!(no_text, Err(NoObject::NotText)));
+    }
+
+    #[test]
+    fn an_object_may_have_1_000_members_and_no_more() {
+        let members = |count: usize| {
+            let members: Vec<String> = (0..count).map(|at| format!("\"m{at}\":0")).collect();
+            Object::parse(format!("{{{}}}", members.join(",")).into(), &[])
+        };
+        assert!(members(MAX_MEMBERS).is_ok());
+        let refused = members(MAX_MEMBERS + 1).expect_err("it is one too many");
+        assert!(
+            refused
+                .to_string()
+                .starts_with("it has more than 1000 members"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn of_a_list_only_the_first_entries_are_kept() {
+        assert_eq!(entries("[1, [2] ,3]", 2), Some(vec!["1", "[2]"]));
+        assert_eq!(entries("[1]", 2), Some(vec!["1"]));
+        for broken in ["[1,]", "[1] 2", "{}", "[1,2,}"] {
+            assert_eq!(entries(broken, 1), None, "{broken}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ struct Part {
 
 /// The list `messages` with the prompt before it; none where it is no list.
 pub(crate) fn with_prompt(messages: &str, prompt: &ChatPrompt, role: SystemRole) -> Option<String> {
-    let is_ours = entries(messages)?
+    let is_ours = entries(messages, 1)?
         .first()
         .is_some_and(|first| system_text(first).is_some_and(|text| prompt.replaces(&text)));
     let message = prompt.message().map(|text| message(role.as_str(), &text));

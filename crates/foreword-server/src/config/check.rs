@@ -59,6 +59,7 @@ impl ServerConfig {
         self.check_names()?;
         self.check_limits()?;
         self.check_upstreams()?;
+        warnings.extend(self.half_upstreams());
         Ok(warnings)
     }
 
@@ -200,6 +201,29 @@ impl ServerConfig {
             }
         }
         Ok(())
+    }
+
+    /// Upstreams of which only a part is set, so that they are none.
+    fn half_upstreams(&self) -> Option<Warning> {
+        let (openai, anthropic) = (&self.chat.upstream, &self.chat.anthropic);
+        let has_url =
+            |url: &Option<String>| url.as_deref().is_some_and(|url| !url.trim().is_empty());
+        let has_key = |key: &Option<Secret>| {
+            key.as_ref()
+                .is_some_and(|key| !key.expose().trim().is_empty())
+        };
+        let missing = match (has_url(&anthropic.base_url), has_key(&anthropic.api_key)) {
+            (true, false) => "chat.anthropic.api_key",
+            (false, true) => "chat.anthropic.base_url",
+            _ if has_key(&openai.api_key) && !has_url(&openai.base_url) => "chat.upstream.base_url",
+            _ => return None,
+        };
+        Some(Warning {
+            code: "half_an_upstream",
+            message: format!(
+                "`{missing}` is not set, so chat requests to that upstream are answered with 501; set it, or none of the two"
+            ),
+        })
     }
 
     fn check_upstreams(&self) -> Result<(), ConfigError> {

@@ -39,6 +39,10 @@ impl WholeBody {
     }
 }
 
+/// The share of a body that is passed on, for its handler to give back.
+#[derive(Clone)]
+pub(crate) struct PassedShare(pub(crate) Arc<Share>);
+
 /// How long a body that says itself that it is too large is read before that is answered.
 const TO_DISCARD: Duration = Duration::from_secs(2);
 
@@ -120,7 +124,7 @@ impl BodyMemory {
             return Ok((reading.finish()?, Share { _units: None }));
         }
         let units = timeout_at(deadline, self.reserve(reading.expected)).await;
-        let units = units.map_err(|_| {
+        let mut units = units.map_err(|_| {
             ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "busy",
@@ -129,10 +133,14 @@ impl BodyMemory {
         })?;
         let rest = timeout_at(deadline, reading.until(usize::MAX)).await;
         rest.map_err(late)??;
+        let body = reading.finish()?;
+        // What was set aside and is not needed is there for others.
+        let needed = body.len().div_ceil(UNIT);
+        drop(units.split(units.num_permits().saturating_sub(needed)));
         let share = Share {
             _units: Some(units),
         };
-        Ok((reading.finish()?, share))
+        Ok((body, share))
     }
 
     async fn reserve(&self, bytes: usize) -> OwnedSemaphorePermit {

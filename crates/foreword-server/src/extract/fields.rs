@@ -92,6 +92,12 @@ impl<'a> Fields<'a> {
         self.typed(name, "true or false", Value::as_bool)
     }
 
+    /// True or false, if the field is there and not null.
+    pub(crate) fn nullable_flag(&mut self, name: &'static str) -> Option<bool> {
+        self.value(name).filter(|value| !value.is_null())?;
+        self.typed(name, "true, false or null", Value::as_bool)
+    }
+
     /// A whole number, if the field is there.
     pub(crate) fn number(&mut self, name: &'static str) -> Option<i64> {
         self.typed(name, "a whole number", Value::as_i64)
@@ -247,6 +253,9 @@ pub(crate) fn read_texts<'a>(
     texts
 }
 
+/// The most texts of a list, each of which is a part of the prompt.
+const MAX_TEXTS: usize = 1_000;
+
 /// Reads a text, or a list of texts.
 pub(crate) fn read_text_or_texts(
     value: &Value,
@@ -255,6 +264,15 @@ pub(crate) fn read_text_or_texts(
 ) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
+        Value::Array(entries) if entries.len() > MAX_TEXTS => {
+            note(faults, || Fault {
+                pointer: pointer.to_owned(),
+                code: "too-many-texts",
+                message: format!("there are more than {MAX_TEXTS} texts"),
+                hint: Some("put some of them together".to_owned()),
+            });
+            Vec::new()
+        }
         Value::Array(entries) => {
             let texts = entries.iter().enumerate().filter_map(|(at, entry)| {
                 let text = entry.as_str().map(str::to_owned);

@@ -1,6 +1,6 @@
 //! What a route asks of its callers: a key, a body of bearable size, and patience only up to a point.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -14,11 +14,11 @@ use tracing::Span;
 
 use crate::{
     app::App,
-    auth::{Caller, OWN_HEADER},
-    chat::upstream::Shape,
+    auth::{Caller, Denied, OWN_HEADER},
+    chat::errors::refuse,
     config::Role,
     error::ApiError,
-    extract::{Share, WholeBody},
+    extract::{PassedShare, Share, WholeBody},
     pages::refusal,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Access {
     work_limit: Option<Duration>,
     /// Whether `Authorization` is for somebody else, so that only our own header counts.
     own_header_only: bool,
+    /// Whether the body is passed on, so that its share of the memory is the handler's to give back.
+    passes_on: bool,
 }
 
 /// Whom a route lets in.
@@ -67,6 +69,7 @@ impl Access {
             max_body: http.api_max_body,
             work_limit: Some(http.timeout()),
             own_header_only: false,
+            passes_on: false,
         }
     }
 
@@ -136,15 +139,16 @@ impl Access {
         Self {
             max_body: chat.max_body,
             own_header_only: chat.upstream.forward_authorization,
+            passes_on: true,
             ..self.without_time_limit()
         }
     }
 
-    /// The same, where a body may hold a conversation and work takes as long as it takes.
-    pub(crate) fn chat_of_another(&self) -> Self {
+    /// The same, where `Authorization` is never for the upstream.
+    pub(crate) fn with_our_keys_only(&self) -> Self {
         Self {
             own_header_only: false,
-            ..self.chat()
+            ..self.clone()
         }
     }
 
@@ -164,10 +168,10 @@ impl Access {
 
 /// The key is checked before a byte of the body is read, and the body is read before the time for the work begins.
 async fn guard(State(access): State<Access>, request: Request, next: Next) -> Response {
-    let refuse = refusal_for(&request);
+    let refused = refusal_for(&request);
     match admit(&access, request).await {
         Ok((request, _share)) => work(access.work_limit, request, next).await,
-        Err(error) => refuse(error),
+        Err(error) => refused(error),
     }
 }
 
@@ -177,16 +181,11 @@ fn refusal_for(request: &Request) -> impl FnOnce(ApiError) -> Response + use<> {
     let is_under = |place| route.is_some_and(|route| route.as_str().starts_with(place));
     let (is_page, is_file) = (is_under("/preview/"), is_under("/files/"));
     let headers = is_file.then(|| request.headers().clone());
-    let chat = if is_under("/v1/messages") {
-        Some(Shape::Anthropic)
-    } else {
-        is_under("/v1/").then_some(Shape::OpenAi)
-    };
+    let path = request.uri().path().to_owned();
     move |error| match headers {
         _ if is_page => refusal::page(error),
-        _ if chat.is_some() => chat.map_or_else(Response::default, |shape| shape.refuse(error)),
         Some(headers) => refusal::answer(error, &headers),
-        None => error.into_response(),
+        None => refuse(&path, error),
     }
 }
 
@@ -198,7 +197,11 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
         Opens::To(role) => {
             let own_header = access.own_header_only.then(|| only_ours(&parts.headers));
             let headers = own_header.as_ref().unwrap_or(&parts.headers);
-            let caller = access.app.keys().caller_with(headers, role)?;
+            let caller = access.app.keys().caller_with(headers, role);
+            let caller = caller.map_err(|denied| match denied {
+                Denied::NoKey if access.own_header_only => Denied::NoKeyInOwnHeader,
+                denied => denied,
+            })?;
             record(&caller);
             parts.extensions.insert(caller);
         }
@@ -213,13 +216,22 @@ async fn admit(access: &Access, request: Request) -> Result<(Request, Option<Sha
         Reading::Never => return Ok((Request::from_parts(parts, Body::empty()), None)),
     }
     let time_limit = access.app.config().http.timeout();
-    let reading = access
-        .app
-        .body_memory()
-        .read(body, access.max_body, time_limit);
+    let memory = if access.passes_on {
+        access.app.chat_memory()
+    } else {
+        access.app.body_memory()
+    };
+    let reading = memory.read(body, access.max_body, time_limit);
     let (bytes, share) = reading.await?;
     parts.extensions.insert(WholeBody(bytes.clone()));
-    Ok((Request::from_parts(parts, Body::from(bytes)), Some(share)))
+    let share = if access.passes_on {
+        // The handler gives it back when the body is passed on, which may be long before there is an answer.
+        parts.extensions.insert(PassedShare(Arc::new(share)));
+        None
+    } else {
+        Some(share)
+    };
+    Ok((Request::from_parts(parts, Body::from(bytes)), share))
 }
 
 /// The key in our own header, and nothing else.

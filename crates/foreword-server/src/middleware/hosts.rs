@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use axum::{
     extract::{Request, State},
     middleware::Next,
-    response::{IntoResponse, Response},
+    response::Response,
 };
 use http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
 
-use crate::{app::App, config::ServerConfig, error::ApiError};
+use crate::{app::App, chat::errors::refuse, config::ServerConfig, error::ApiError};
 
 /// The names under which this server may be asked for.
 pub(crate) struct Hosts {
@@ -116,7 +116,7 @@ impl Hosts {
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     match app.hosts().check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+        Err(error) => refuse(request.uri().path(), error),
     }
 }
 

@@ -115,13 +115,15 @@ impl Cache {
                 .tempfile_in(&root)?;
             Ok((receiving.reopen()?, receiving.reopen()?))
         })
-        .await
+        .await?
     }
 
     /// The skill of an archive that is there already.
     pub(super) async fn find(&self, name: &SkillName, digest: &Digest) -> Option<LocalSkill> {
         let (cache, name, digest) = (self.clone(), name.clone(), digest.clone());
-        on_a_thread(move || cache.look_up(&name, &digest)).await
+        on_a_thread(move || cache.look_up(&name, &digest))
+            .await
+            .ok()?
     }
 
     /// Unpacks an archive whose bytes have that hash. What is refused leaves nothing behind.
@@ -132,7 +134,8 @@ impl Cache {
         archive: File,
     ) -> Result<LocalSkill, NotKept> {
         let (cache, name, digest) = (self.clone(), name.clone(), digest.clone());
-        on_a_thread(move || cache.unpack(&name, &digest, &archive)).await
+        let unpacking = on_a_thread(move || cache.unpack(&name, &digest, &archive));
+        unpacking.await.map_err(not_kept)?
     }
 
     /// [`Self::find`], on a thread that may block.
@@ -165,17 +168,16 @@ impl Cache {
         if let Some(known) = self.look_up(name, digest) {
             return Ok(known);
         }
-        let failed = |error: io::Error| NotKept::Failed(format!("it cannot be kept: {error}"));
         let unpacking = tempfile::Builder::new()
             .prefix(UNPACKING)
             .tempdir_in(&self.root);
-        let unpacking = unpacking.map_err(failed)?;
+        let unpacking = unpacking.map_err(not_kept)?;
         archive::unpack(archive, unpacking.path()).map_err(|fault| match fault {
             ArchiveFault::Io(_) => NotKept::Failed(fault.to_string()),
             fault => NotKept::Refused(fault.to_string()),
         })?;
         local::read_front_matter(unpacking.path()).map_err(NotKept::Refused)?;
-        place(unpacking, &self.directory(digest)).map_err(failed)?;
+        place(unpacking, &self.directory(digest)).map_err(not_kept)?;
         self.look_up(name, digest)
             .ok_or_else(|| NotKept::Failed("it is gone as soon as it was kept".to_owned()))
     }
@@ -213,17 +215,22 @@ impl Cache {
     }
 }
 
+fn not_kept(error: io::Error) -> NotKept {
+    NotKept::Failed(format!("it cannot be kept: {error}"))
+}
+
 fn is_older(entry: &DirEntry, than: Duration) -> bool {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     let age = modified.ok().and_then(|modified| modified.elapsed().ok());
     age.is_some_and(|age| age >= than)
 }
 
-async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let working = tokio::task::spawn_blocking(work);
-    working
-        .await
-        .expect("it does not panic, and nobody cancels it")
+/// Does `work` on a thread that may block; a failure where it panics, since what unpacks archives is not all ours.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, io::Error> {
+    let working = tokio::task::spawn_blocking(work).await;
+    working.map_err(|_| io::Error::other("reading it failed inside"))
 }
 
 /// Moves what was made into a place that its content names; another process may have been quicker, with the same bytes.

@@ -2,6 +2,7 @@
 
 use foreword_server::{
     ServerConfig,
+    chat::ChatConfig,
     config::{KeyConfig, Role, Secret},
 };
 use insta::assert_snapshot;
@@ -149,4 +150,69 @@ fn values_that_cannot_work_are_refused() {
     assert_snapshot!(named(|config| config.session.chat_id_headers = vec!["X Chat".into()]), @"error: `session.chat_id_headers` cannot be `X Chat`: each is the name of a header");
     assert_snapshot!(named(|config| config.http.timeout_seconds = 0), @"error: `http.timeout_seconds` cannot be `0`: it is at least 1");
     assert_snapshot!(named(|config| config.links.epoch = 0), @"error: `links.epoch` cannot be `0`: it is at least 1");
+}
+
+#[test]
+fn an_upstream_is_whole_and_has_a_url_that_can_be_one() {
+    let chat = |adjust: fn(&mut ChatConfig)| {
+        check(|config| {
+            with_key_and_url(config);
+            adjust(&mut config.chat);
+        })
+    };
+    for (half, missing) in [
+        (
+            chat(|chat| chat.anthropic.base_url = Some("https://api.example".to_owned())),
+            "`chat.anthropic.api_key` is not set",
+        ),
+        (
+            chat(|chat| chat.anthropic.api_key = Some(Secret::new("k"))),
+            "`chat.anthropic.base_url` is not set",
+        ),
+        (
+            chat(|chat| chat.upstream.api_key = Some(Secret::new("k"))),
+            "`chat.upstream.base_url` is not set",
+        ),
+    ] {
+        assert!(
+            half.starts_with(&format!("half_an_upstream: {missing}")),
+            "{half}"
+        );
+    }
+    for url in [
+        "api.example/v1",
+        "ftp://a",
+        "https://u@a",
+        "https://:p@a",
+        "https://a?b",
+        "https://a#b",
+    ] {
+        let refused = check(|config| config.chat.upstream.base_url = Some(url.to_owned()));
+        assert!(
+            refused.starts_with(&format!(
+                "error: `chat.upstream.base_url` cannot be `{url}`"
+            )),
+            "{refused}"
+        );
+    }
+    let key = check(|config| config.chat.upstream.api_key = Some(Secret::new("two words")));
+    assert!(
+        key.starts_with("error: the key `chat.upstream.api_key`"),
+        "{key}"
+    );
+    for (setting, adjust) in [
+        (
+            "chat.max_body",
+            (|chat| chat.max_body = 0) as fn(&mut ChatConfig),
+        ),
+        ("chat.upstream.timeout", |chat| chat.upstream.timeout = 0),
+        ("chat.upstream.connect_timeout", |chat| {
+            chat.upstream.connect_timeout = 0
+        }),
+    ] {
+        assert_eq!(
+            chat(adjust),
+            format!("error: `{setting}` cannot be `0`: it is at least 1")
+        );
+    }
 }

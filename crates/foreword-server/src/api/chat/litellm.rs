@@ -47,7 +47,7 @@ pub(crate) async fn get_litellm_prompt(
     let asked = query.prompt_id.as_deref().map(str::trim);
     let session = nobodys_session(asked.filter(|id| !id.is_empty()));
     let prompt = app.renderer().render(&session, Form::Neutral).await?;
-    let prompt_id = query.prompt_id.as_deref().or(prompt.profile_id());
+    let prompt_id = prompt.profile_id().or(session.profile_id.as_deref());
     Ok(Json(LiteLlmPrompt {
         prompt_id: prompt_id.unwrap_or_default().to_owned(),
         prompt_template: vec![LiteLlmMessage {

@@ -3,13 +3,13 @@
 use axum::{Extension, extract::State, response::Response};
 use http::{HeaderMap, Method, Uri};
 
-use super::{ChatFields, configured, name_prompt, prepared};
+use super::{ChatFields, configured, name_prompt, passed_headers, passed_query, prepared};
 use crate::{
-    api::openapi::ChatProblems,
+    api::openapi::{ChatProblems, SessionParameters},
     app::App,
-    chat::{anthropic, errors::AnthropicError},
+    chat::{anthropic, errors::AnthropicError, upstream::Passing},
     error::{ApiError, FaultItem},
-    extract::{WholeBody, work_on},
+    extract::{PassedShare, WholeBody, work_on},
 };
 
 /// Answers a conversation of Anthropic's shape: puts the prompt before its `system` and passes it on to the upstream.
@@ -18,6 +18,7 @@ use crate::{
 /// that. All else passes as it is, in both directions.
 #[utoipa::path(
     post, path = "/v1/messages", tag = "chat",
+    params(SessionParameters),
     request_body(content = ChatFields, description = "A request of the Anthropic API, with fields of Foreword's beside"),
     responses(
         (status = 200, description = "The upstream's answer, also as a stream of events", body = Object),
@@ -29,22 +30,29 @@ pub(crate) async fn create_message(
     uri: Uri,
     headers: HeaderMap,
     Extension(WholeBody(body)): Extension<WholeBody>,
+    Extension(PassedShare(share)): Extension<PassedShare>,
 ) -> Result<Response, AnthropicError> {
     let upstream = app.upstreams().anthropic.as_ref();
     let upstream = configured(
         upstream,
-        "chat.anthropic.base_url` and `chat.anthropic.api_key",
+        &["chat.anthropic.base_url", "chat.anthropic.api_key"],
     )?;
-    let sent = body.clone();
+    let bytes = body.len();
     let (request, prompt) = prepared(&app, &uri, &headers, body).await?;
-    let placing = work_on(sent.len(), move || {
-        let may_cache = str::from_utf8(&sent).is_ok_and(anthropic::leaves_room);
-        let system = anthropic::with_prompt(request.get("system"), &prompt, may_cache)?;
+    let placing = work_on(bytes, move || {
+        let system = anthropic::with_prompt(request.body(), &prompt)?;
         Some((request.passed_on("system", system), prompt))
     });
     let (body, prompt) = placing.await.ok_or_else(no_system)?;
-    let headers = upstream.headers(&headers, app.keys());
-    let asked = upstream.ask(Method::POST, "v1/messages", headers, body.into());
+    let headers = passed_headers(&app, upstream, &headers);
+    let query = passed_query(&uri);
+    let body = Passing::new(body, share);
+    let asked = upstream.ask(
+        Method::POST,
+        ("v1/messages", query.as_deref()),
+        headers,
+        body,
+    );
     let answer = asked.await?;
     Ok(name_prompt(upstream.pass_back(answer), &prompt))
 }

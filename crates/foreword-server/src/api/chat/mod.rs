@@ -49,6 +49,27 @@ pub(crate) struct ChatFields {
     user_email: Option<String>,
 }
 
+/// How a chat request is refused, in OpenAI's shape; `/v1/messages` refuses in Anthropic's: `type`, and `error` with `type` and `message`.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "`chat::errors` writes it; this describes it")]
+pub(crate) struct ChatRefusal {
+    error: ChatRefusalReason,
+}
+
+/// Why.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "`chat::errors` writes it; this describes it")]
+pub(crate) struct ChatRefusalReason {
+    /// What happened, and what to do next.
+    message: String,
+    /// The kind of error, as the API's clients know it.
+    r#type: String,
+    /// The field that is meant, if one is.
+    param: Option<String>,
+    /// A stable word for programs, in snake case.
+    code: String,
+}
+
 /// Reads a request and makes its prompt.
 async fn prepared(
     app: &App,
@@ -64,7 +85,7 @@ async fn prepared(
     Ok((request, prompt))
 }
 
-/// The session that headers, body and query name: headers win over both, the body over the query. A chat is never required here.
+/// The session that headers, body, query and model name, in this order where they differ. A chat is never required here.
 fn session(app: &App, uri: &Uri, headers: &HeaderMap, named: &Named) -> Result<Session, ApiError> {
     let mut query = Serializer::new(String::new());
     for (name, value) in [
@@ -76,21 +97,54 @@ fn session(app: &App, uri: &Uri, headers: &HeaderMap, named: &Named) -> Result<S
             query.append_pair(name, value);
         }
     }
-    let named = query.finish();
-    let query = [&named, uri.query().unwrap_or_default()].join("&");
+    let of_body = query.finish();
+    let mut query = Serializer::new(String::new());
+    if let Some(profile) = &named.profile_of_model {
+        query.append_pair("profile_id", profile);
+    }
+    let of_model = query.finish();
+    let query = [&of_body, uri.query().unwrap_or_default(), &of_model].join("&");
     let sources = SessionSources::http(headers, Some(&query));
     Ok(app.sessions().read(sources)?.as_given().clone())
 }
 
 /// The upstream, or that there is none, and what to set.
-fn configured<'a>(upstream: Option<&'a Upstream>, setting: &str) -> Result<&'a Upstream, ApiError> {
+fn configured<'a>(
+    upstream: Option<&'a Upstream>,
+    settings: &[&str],
+) -> Result<&'a Upstream, ApiError> {
     upstream.ok_or_else(|| {
+        let settings: Vec<String> = settings.iter().map(|name| format!("`{name}`")).collect();
+        let settings = settings.join(" and ");
         ApiError::new(
             StatusCode::NOT_IMPLEMENTED,
             "no_upstream",
-            format!("this server passes such requests on to nobody; set `{setting}`"),
+            format!("this server passes such requests on to nobody; set {settings}"),
         )
     })
+}
+
+/// What `/v1/chat/completions`, `/v1/models` and `/api/chat` need.
+const OPENAI: &[&str] = &["chat.upstream.base_url"];
+
+/// The headers of a caller that pass: none of those that name a session, whatever they are called here.
+fn passed_headers(app: &App, upstream: &Upstream, headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    for name in app.sessions().headers() {
+        headers.remove(name);
+    }
+    upstream.headers(&headers, app.keys())
+}
+
+/// The query that passes: all but what names a session.
+fn passed_query(uri: &Uri) -> Option<String> {
+    let is_ours = |pair: &&str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        ["chat_id", "user_email", "user_name", "profile_id"].contains(&name)
+    };
+    let pairs = uri.query()?.split('&').filter(|pair| !is_ours(pair));
+    let query = pairs.collect::<Vec<_>>().join("&");
+    (!query.is_empty()).then_some(query)
 }
 
 /// Names the prompt in the head of an answer.

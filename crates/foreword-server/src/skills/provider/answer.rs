@@ -4,14 +4,18 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::{
-    archives::{self, Archives, Content, NotHad},
+    archives::{Archives, Content, NotHad},
     list::{List, Listed},
     service::Service,
 };
-use crate::skills::{Refused, local::LocalSkill, name::SkillName};
+use crate::skills::{
+    Refused,
+    local::{LocalSkill, MAX_SKILLS},
+    name::SkillName,
+};
 
 /// How long all archives of a user may take together.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -83,7 +87,11 @@ impl<'a> Answering<'a> {
                     let before = before.into_iter().flat_map(|before| &before.skills);
                     let before = before.into_iter().find(|skill| skill.name == listed.name);
                     if let Some(before) = before {
-                        answering.skills.insert(listed.name.clone(), before.clone());
+                        let before = Provided {
+                            is_public: listed.is_public,
+                            ..before.clone()
+                        };
+                        answering.skills.insert(listed.name.clone(), before);
                     }
                     answering.missing.push(listed);
                 }
@@ -107,13 +115,12 @@ impl<'a> Answering<'a> {
         let missing = std::mem::take(&mut self.missing);
         let mut left = missing.len();
         let fetching = missing.into_iter().map(|listed| async move {
-            let fetching = archives.fetch(service, email, &listed);
-            let fetched = timeout_at(deadline, fetching).await;
-            let fetched = fetched.unwrap_or_else(|_| Err(archives.is_late(email, &listed)));
+            let fetched = archives.fetch(service, email, &listed, deadline).await;
             (listed, fetched)
         });
-        let fetching = stream::iter(fetching).buffer_unordered(archives::AT_ONCE);
-        let mut fetching = std::pin::pin!(fetching.ready_chunks(archives::AT_ONCE));
+        // All of them wait at once, in the order in which those of all users came.
+        let fetching = stream::iter(fetching).buffer_unordered(MAX_SKILLS);
+        let mut fetching = std::pin::pin!(fetching.ready_chunks(MAX_SKILLS));
         while let Some(fetched) = fetching.next().await {
             left -= fetched.len();
             for (listed, fetched) in fetched {

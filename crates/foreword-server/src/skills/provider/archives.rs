@@ -3,11 +3,17 @@
 //! One whose hash the list tells is fetched once. One without is asked for again after [`GOOD_FOR`], by its `ETag`. What is refused is
 //! not fetched again to be refused again; what could not be had is left alone for a while that doubles.
 
-use std::{sync::Arc, time::Duration};
+use std::{hash::Hash, sync::Arc, time::Duration};
 
 use http::HeaderValue;
-use moka::sync::Cache as Moka;
-use tokio::{sync::Semaphore, time::Instant};
+use moka::{
+    policy::EvictionPolicy,
+    sync::{Cache as Moka, CacheBuilder},
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     list::Listed,
@@ -30,7 +36,7 @@ const LEAST_PAUSE: Duration = Duration::from_secs(5);
 const MOST_PAUSE: Duration = Duration::from_mins(1);
 
 /// How many are fetched at once, for all users together.
-pub(super) const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 4;
 
 /// How many archives are remembered for being refused, for being late, and for having no hash: of each kind as many.
 const MOST_REMEMBERED: u64 = 10_000;
@@ -94,13 +100,12 @@ pub(super) enum NotHad {
 
 impl Archives {
     pub(super) fn new(cache: Cache) -> Self {
-        let remembered = || Moka::builder().max_capacity(MOST_REMEMBERED);
         Self {
             cache,
-            refused: Moka::new(MOST_REMEMBERED),
+            refused: remembered().build(),
             // Longer than any pause, so that one which fails again waits longer.
             pauses: remembered().time_to_live(5 * MOST_PAUSE).build(),
-            unhashed: Moka::new(MOST_REMEMBERED),
+            unhashed: remembered().build(),
             fetching: Semaphore::new(AT_ONCE),
         }
     }
@@ -124,12 +129,14 @@ impl Archives {
         }
     }
 
-    /// What the skill comes to after asking for it, unless that is to wait.
+    /// What the skill comes to after asking for it, unless that is to wait. Who does not even come to ask before `deadline` may ask
+    /// at once the next time.
     pub(super) async fn fetch(
         &self,
         service: &Service,
         email: &Arc<str>,
         listed: &Listed,
+        deadline: Instant,
     ) -> Result<Content, NotHad> {
         let which = which(email, listed);
         let pause = self.pauses.get(&which);
@@ -137,13 +144,28 @@ impl Archives {
             return Err(NotHad::Later(pause.why));
         }
         // Until it is unpacked: that takes a thread, memory and the disk.
-        let _permit = self.fetching.acquire().await;
-        let fetched = match &listed.digest {
-            Some(digest) => {
-                self.fetch_hashed(service, email, &listed.name, digest)
-                    .await
+        let permit = timeout_at(deadline, self.fetching.acquire()).await;
+        if permit.is_err() || Instant::now() >= deadline {
+            let why = "other archives took all the time that there is";
+            return Err(NotHad::Later(why.to_owned()));
+        }
+        // Others may have fetched it meanwhile.
+        if let Some(had) = self.at_hand(email, listed).await {
+            return had;
+        }
+        let fetching = async {
+            match &listed.digest {
+                Some(digest) => {
+                    self.fetch_hashed(service, email, &listed.name, digest)
+                        .await
+                }
+                None => self.fetch_unhashed(service, email, listed).await,
             }
-            None => self.fetch_unhashed(service, email, listed).await,
+        };
+        let Ok(fetched) = timeout_at(deadline, fetching).await else {
+            let why = "it did not come in time";
+            self.pause(which, MOST_PAUSE, why);
+            return Err(NotHad::Later(why.to_owned()));
         };
         match &fetched {
             Ok(_) => self.pauses.invalidate(&which),
@@ -156,13 +178,6 @@ impl Archives {
             }
         }
         fetched
-    }
-
-    /// Says that it took all the time there is.
-    pub(super) fn is_late(&self, email: &Arc<str>, listed: &Listed) -> NotHad {
-        let why = "it did not come in time".to_owned();
-        self.pause(which(email, listed), MOST_PAUSE, &why);
-        NotHad::Later(why)
     }
 
     fn pause(&self, which: Which, least: Duration, why: &str) {
@@ -279,6 +294,15 @@ impl Archives {
         }
         Some(Ok(Some(self.cache.find(name, digest).await?)))
     }
+}
+
+fn remembered<K, V>() -> CacheBuilder<K, V, Moka<K, V>>
+where
+    K: Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    let builder = Moka::builder().max_capacity(MOST_REMEMBERED);
+    builder.eviction_policy(EvictionPolicy::lru())
 }
 
 fn which(email: &Arc<str>, listed: &Listed) -> Which {

@@ -90,6 +90,8 @@ impl Kept {
             fs::create_dir_all(&self.directory)?;
             let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
             file.write_all(&text)?;
+            // Else a power cut may leave an empty one.
+            file.as_file().sync_all()?;
             file.persist(&path)?;
             Ok(())
         };
@@ -98,11 +100,21 @@ impl Kept {
         }
     }
 
+    /// Forgets a user whom the provider does not know any more.
+    pub(super) fn forget(&self, email: &str) {
+        match fs::remove_file(self.path(email)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "What the provider of skills said of a user cannot be removed");
+            }
+            _ => {}
+        }
+    }
+
     /// The archives that some user has.
     ///
     /// # Errors
     ///
-    /// If anything cannot be read: it cannot be told then which are not wanted.
+    /// If anything cannot be read: it cannot be told then which are not wanted. What can be read and makes no sense is no answer.
     pub(super) fn archives(&self) -> io::Result<HashSet<Digest>> {
         let mut archives = HashSet::new();
         let entries = match fs::read_dir(&self.directory) {
@@ -115,7 +127,11 @@ impl Kept {
                 .extension()
                 .is_some_and(|extension| extension == "json")
             {
-                let skills = read(&path)?.skills.into_iter();
+                let said = match read(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(error),
+                    said => said.unwrap_or_default(),
+                };
+                let skills = said.skills.into_iter();
                 let digests = skills.filter_map(|skill| skill.sha256);
                 archives.extend(digests.filter_map(|digest| Digest::parse(&digest)));
             }
@@ -125,7 +141,8 @@ impl Kept {
 }
 
 fn read(path: &Path) -> io::Result<Said> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+    let text = fs::read(path)?;
+    serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 impl Said {

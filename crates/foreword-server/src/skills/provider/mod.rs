@@ -228,9 +228,11 @@ impl Provider {
             let kept = reading
                 .await
                 .expect("reading does not panic, and nobody cancels it");
-            let is_asked_already = user.state().answer.is_some();
-            if let Some(kept) = kept.filter(|_| !is_asked_already) {
-                self.tell(user, email, kept);
+            if let Some(kept) = kept {
+                let bytes = kept.bytes();
+                // Somebody may have asked meanwhile.
+                user.state().answer.get_or_insert_with(|| Arc::new(kept));
+                self.weigh(user, email, bytes);
             }
         };
         user.looked_up.get_or_init(|| looking).await;
@@ -238,9 +240,14 @@ impl Provider {
 
     /// Makes it what the user has now.
     fn tell(&self, user: &Arc<User>, email: &Arc<str>, answer: Answer) {
-        let bytes = u32::try_from(answer.bytes() + USER_BYTES).unwrap_or(u32::MAX);
-        user.bytes.store(bytes, Ordering::Relaxed);
+        let bytes = answer.bytes();
         user.state().answer = Some(Arc::new(answer));
+        self.weigh(user, email, bytes);
+    }
+
+    fn weigh(&self, user: &Arc<User>, email: &Arc<str>, bytes: usize) {
+        let bytes = u32::try_from(bytes + USER_BYTES).unwrap_or(u32::MAX);
+        user.bytes.store(bytes, Ordering::Relaxed);
         // It is weighed when it is put there.
         self.users.insert(Arc::clone(email), Arc::clone(user));
     }
@@ -277,11 +284,15 @@ impl Provider {
         self.tell(user, email, answering.so_far());
         let answer = answering.finish(|so_far| self.tell(user, email, so_far));
         let answer = answer.await;
-        if is_known {
-            let (kept, whose, answer) = (self.kept.clone(), Arc::clone(email), answer.clone());
-            let writing = tokio::task::spawn_blocking(move || kept.write(&whose, &answer));
-            let _ = writing.await;
-        }
+        let (kept, whose, said) = (self.kept.clone(), Arc::clone(email), answer.clone());
+        let writing = tokio::task::spawn_blocking(move || {
+            if is_known {
+                kept.write(&whose, &said);
+            } else {
+                kept.forget(&whose);
+            }
+        });
+        let _ = writing.await;
         let is_incomplete = answer.is_incomplete;
         self.tell(user, email, answer);
         let mut state = user.state();

@@ -63,6 +63,22 @@ async fn the_prompt_is_the_first_blocks_of_system_and_the_callers_stays_behind_t
     ] {
         assert_eq!(ask(Some(system.clone())).await.0, ours, "{system}");
     }
+    // As it is written.
+    let odd = r#"{"messages":[],"chat_id":"c","user_email":"ann@example.com","system":"a\/b \u00e9 \ud800"}"#;
+    assert_eq!(server.post(MESSAGES).sends(odd).await.status, 200);
+    assert!(
+        upstream
+            .got()
+            .body
+            .contains(r#"{"type":"text","text":"a\/b \u00e9 \ud800"}]"#)
+    );
+    let overridden = json!({"messages": [], "system": ["x"], "system_override": "Only this."});
+    server.post(MESSAGES).json(overridden.clone()).await;
+    let mut again = upstream.got().json();
+    assert_eq!(again["system"][0]["text"], "Only this.");
+    again["system_override"] = "Only this.".into();
+    server.post(MESSAGES).json(again.clone()).await;
+    assert_eq!(upstream.got().json()["system"], again["system"]);
     // Another's block before ours is another's.
     let (behind, _) = ask(Some(json!([mine, ours[1]]))).await;
     assert_eq!(behind, json!([ours[0], ours[1], mine, ours[1]]));
@@ -87,6 +103,11 @@ async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
         (marked(3), true),
         (marked(4), false),
         ("{\"messages\":[],\"x\":1e400}".to_owned(), true),
+        // Ours comes first, and must not be kept for less long than what comes after it.
+        (
+            marked(1).replace("ephemeral\"", "ephemeral\",\"ttl\":\"1h\""),
+            false,
+        ),
     ] {
         assert_eq!(server.post(MESSAGES).sends(body).await.status, 200);
         let got = upstream.got().body.replace("1e400", "1");
@@ -96,6 +117,34 @@ async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
             is_marked,
             "{got}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_comes_back_has_the_prompt_once_however_many_places_are_marked() {
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).start();
+    let block =
+        |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    for marks in [0, 3, 4] {
+        let callers: Vec<Value> = (0..marks).map(|at| block(&at.to_string())).collect();
+        let mut system = Value::from(callers.clone());
+        for profile in ["support", "support", "developer", "developer"] {
+            let body = json!({"messages": [], "system": system, "profile_id": profile});
+            assert_eq!(server.post(MESSAGES).json(body).await.status, 200);
+            system = upstream.got().json()["system"].clone();
+            let blocks = system.as_array().unwrap();
+            let ours = blocks.len() - marks;
+            assert_eq!(ours, if marks < 4 { 2 } else { 1 }, "{system}");
+            assert_eq!(blocks[ours..], callers[..]);
+            assert_eq!(blocks[0].get("cache_control").is_some(), marks < 4);
+            assert_eq!(system.to_string().matches("Be kind.").count(), 1);
+        }
+    }
+    let server = passing_on(&upstream).library("{}").start();
+    for body in ["{\"messages\":[]}", "{\"messages\":[],\"system\":\"x\"}"] {
+        server.post(MESSAGES).sends(body).await;
+        assert_eq!(upstream.got().body, body);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `/v1/chat/completions` and `/v1/models`.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::{Upstream, passing_on, unmarked, with};
@@ -95,6 +96,11 @@ async fn the_prompt_is_what_the_session_of_body_headers_and_model_says() {
         let prompt = ask(json!({"model": model}), &[]).await;
         assert!(prompt.starts_with(&format!("{model} support")), "{prompt}");
     }
+    // What is empty or was not filled in names nothing.
+    for absent in ["", "{{profile}}"] {
+        let prompt = ask(json!({"model": "m@developer", "profile_id": absent}), &[]).await;
+        assert!(prompt.starts_with("m developer"), "{prompt}");
+    }
     let added = ask(
         json!({"model": "m", "additional_context": ["One.", "Two."], "variables": {"company": "Other"}}),
         &[],
@@ -150,13 +156,18 @@ async fn a_conversation_that_comes_back_has_the_prompt_once() {
 #[tokio::test]
 async fn what_passes_and_what_does_not() {
     let upstream = Upstream::start().await;
-    let server = passing_on(&upstream).keys().start();
-    let request = server.post(COMPLETIONS).api();
+    let server = with(&upstream, |config| {
+        config.session.chat_id_headers = vec!["X-Chat-Id".to_owned(), "OpenAI-Chat".to_owned()];
+    });
+    let server = server.keys().start();
+    let query = "?chat_id=c&api-version=1&profile_id=support&x";
+    let request = server.post(&format!("{COMPLETIONS}{query}")).api();
     let sent = [
         ("content-type", "application/json"),
         ("accept", "text/event-stream"),
         ("openai-organization", "ours"),
         ("openai-project", API_KEY),
+        ("openai-chat", "c"),
         ("anthropic-beta", "one"),
         ("idempotency-key", "1"),
         ("traceparent", "00-1-2-3"),
@@ -184,6 +195,7 @@ async fn what_passes_and_what_does_not() {
     );
     let answer = request.body("{\"messages\":[]}").await;
     let got = upstream.got();
+    assert_eq!(got.path, "/v1/chat/completions?api-version=1&x");
     let mut names: Vec<&str> = got.headers.keys().map(|name| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(
@@ -236,6 +248,21 @@ async fn the_callers_own_authorization_passes_where_it_is_told_to_and_our_keys_n
         (answer.status == 200).then(|| upstream.got().header("authorization").unwrap().to_owned())
     };
     let key: &'static str = format!("Bearer {API_KEY}").leak();
+    let basic = BASE64_STANDARD.encode(format!("x:{API_KEY}"));
+    for spelling in [
+        format!("Bearer\t{API_KEY}"),
+        format!("Token {API_KEY}"),
+        format!("Bearer \"{API_KEY}\""),
+        format!("Bearer theirs, Bearer {API_KEY}"),
+        format!("Digest k={API_KEY}"),
+        format!("Basic {basic}"),
+        String::new(),
+    ] {
+        assert_eq!(
+            ask(Some(spelling.leak()), true).await.as_deref(),
+            Some("Bearer of-the-upstream")
+        );
+    }
     let upstreams = Some("Bearer of-the-upstream".to_owned());
     assert_eq!(
         ask(Some("Bearer theirs"), true).await.as_deref(),
@@ -245,6 +272,12 @@ async fn the_callers_own_authorization_passes_where_it_is_told_to_and_our_keys_n
     assert_eq!(ask(Some(API_KEY), true).await, upstreams);
     assert_eq!(ask(None, true).await, upstreams);
     assert_eq!(ask(Some(key), false).await, None);
+    let refused = server.post(COMPLETIONS).header("authorization", key).await;
+    assert!(
+        refused.text().contains("in `X-Foreword-Key`"),
+        "{}",
+        refused.text()
+    );
     assert_eq!(ask(Some("Bearer theirs"), false).await, None);
 }
 
@@ -261,8 +294,29 @@ async fn models_are_the_upstreams_and_with_profiles_where_the_settings_say_so() 
         "{ \"object\":\"list\", \"data\":[{\"id\":\"gpt-5\", \"created\":1.50},{\"id\":\"gpt-5@support\", \"created\":1.50},\
          {\"id\":\"gpt-5@developer\", \"created\":1.50},{\"id\":\"a@b\"},{\"id\":\"a@b@support\"},{\"id\":\"a@b@developer\"}]}"
     );
-    upstream.answers(200, &[("content-type", "application/json")], "[no list");
-    assert_eq!(server.get("/v1/models").await.text(), "[no list");
+    for (status, kind, body) in [
+        (200, "application/json", "[no list"),
+        (200, "text/html", list),
+        (201, "application/json", list),
+    ] {
+        upstream.answers(status, &[("content-type", kind)], body);
+        let answer = server.get("/v1/models").await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("content-type")),
+            (status, kind)
+        );
+        assert_eq!(answer.text(), body);
+    }
+    // As many as a list may have, and no more.
+    for (models, listed) in [(9_999, 10_000), (10_000, 10_000), (10_001, 10_001)] {
+        let models: Vec<Value> = (0..models)
+            .map(|at| json!({"id": at.to_string()}))
+            .collect();
+        let body = json!({"data": models}).to_string();
+        upstream.answers(200, &[("content-type", "application/json")], &body);
+        let answer = server.get("/v1/models").await.json();
+        assert_eq!(answer["data"].as_array().unwrap().len(), listed);
+    }
 }
 
 #[tokio::test]

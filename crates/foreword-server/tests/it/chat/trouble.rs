@@ -2,9 +2,10 @@
 
 use std::{io, time::Duration};
 
+use axum::body::Body;
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Upstream, passing_on, with};
 use crate::support::API_KEY;
@@ -162,20 +163,96 @@ async fn pieces_pass_as_they_come_and_a_stream_that_breaks_off_ends_with_an_erro
 async fn an_answer_that_is_no_stream_and_breaks_off_is_no_whole_answer() {
     let upstream = Upstream::start().await;
     let server = passing_on(&upstream).start();
-    let pieces = upstream.streams();
-    // Of another kind than events.
-    let listening = server.listen().await;
-    let url = format!("http://{}/v1/models", listening.address);
-    let asked = tokio::spawn(async move { reqwest::get(url).await.unwrap().bytes().await });
-    pieces
-        .send(Ok(Bytes::from_static(b"{\"data\":")))
-        .await
-        .unwrap();
-    pieces.send(Err(io::Error::other("broken"))).await.unwrap();
-    let whole = asked.await.unwrap();
-    // Events end with an event that says so; this stream is one.
-    assert!(whole.is_ok_and(|whole| whole.ends_with(b"}\n\n")));
-    listening.shutdown.cancel();
+    for (kind, encoding) in [
+        ("application/json", "identity"),
+        ("text/event-stream", "gzip"),
+    ] {
+        let pieces = upstream.streams_as(&[("content-type", kind), ("content-encoding", encoding)]);
+        let asked = server.post(COMPLETIONS).sends(EMPTY).response();
+        let (answer, ()) = tokio::join!(asked, async {
+            pieces
+                .send(Ok(Bytes::from_static(b"{\"data\":")))
+                .await
+                .unwrap();
+        });
+        let mut body = answer.into_body().into_data_stream();
+        assert_eq!(body.next().await.unwrap().unwrap(), "{\"data\":");
+        pieces.send(Err(io::Error::other("broken"))).await.unwrap();
+        assert!(body.next().await.unwrap().is_err());
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_in_the_shape_of_its_path() {
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).start();
+    for (path, status, expected) in [
+        ("/v1/embeddings", 404, "route_not_found"),
+        ("/v1/models/gpt-5", 404, "route_not_found"),
+        ("/v1/chat/completions", 405, "method_not_allowed"),
+    ] {
+        let answer = server.get(path).await;
+        assert_eq!(
+            (answer.status.as_u16(), code(&answer.json())),
+            (status, expected)
+        );
+    }
+    let answer = server.post("/v1/messages/count_tokens").await;
+    assert_eq!(answer.json()["error"]["type"], "not_found_error");
+    let answer = server
+        .get("/v1/models")
+        .header("host", "evil.example")
+        .await;
+    assert_eq!(code(&answer.json()), "host_not_allowed");
+    assert_eq!(
+        server.get("/nothing").await.json()["code"],
+        "route_not_found"
+    );
+}
+
+#[tokio::test]
+async fn what_is_forewords_may_have_2_mib_and_1_000_texts_and_no_more() {
+    const MOST: usize = 2 << 20;
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).start();
+    for (text, status) in [
+        (json!("x".repeat(MOST - 2)), 200),
+        (json!("x".repeat(MOST - 1)), 413),
+        (json!(vec!["x"; 1_000]), 200),
+        (json!(vec!["x"; 1_001]), 422),
+    ] {
+        let body = json!({"messages": [], "additional_context": text});
+        let answer = server.post(COMPLETIONS).json(body).await;
+        assert_eq!(answer.status, status, "{}", &answer.text()[..100]);
+    }
+}
+
+#[tokio::test]
+async fn conversations_that_wait_for_their_answers_keep_no_memory_from_others() {
+    let upstream = Upstream::start().await;
+    let server = with(&upstream, |config| {
+        config.http.body_memory = 1 << 20;
+        config.http.timeout_seconds = 2;
+    });
+    let server = server.start();
+    upstream.is_silent();
+    let body = EMPTY.to_owned() + &" ".repeat(300_000);
+    let waiting: Vec<_> = (0..8)
+        .map(|_| {
+            // Of a length that nobody says.
+            let piece = Ok::<_, io::Error>(Bytes::from(body.clone()));
+            let body = Body::from_stream(futures::stream::iter([piece]));
+            tokio::spawn(server.post(COMPLETIONS).sends(body).response())
+        })
+        .collect();
+    let asked = async {
+        while upstream.noted().got.len() < 8 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let asked = tokio::time::timeout(Duration::from_secs(20), asked).await;
+    asked.expect("all of them are passed on");
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ enum Answers {
     WithACompletion,
     With(StatusCode, HeaderMap, String),
     /// Events as the test sends them; `Err` breaks off.
-    Streaming(Option<mpsc::Receiver<io::Result<Bytes>>>),
+    Streaming(HeaderMap, Option<mpsc::Receiver<io::Result<Bytes>>>),
     Never,
 }
 
@@ -83,18 +83,20 @@ impl Upstream {
         self.noted().got.last().expect("it was asked").clone()
     }
 
-    pub(crate) fn answers(&self, status: u16, headers: &[(&'static str, &str)], body: &str) {
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+    pub(crate) fn answers(&self, status: u16, headers: &[(&str, &str)], body: &str) {
         let status = StatusCode::from_u16(status).unwrap();
-        self.noted().answers = Answers::With(status, headers.collect(), body.to_owned());
+        self.noted().answers = Answers::With(status, read_headers(headers), body.to_owned());
     }
 
-    /// Answers with what is sent, piece by piece; breaks off where that is an error.
+    /// Answers with the events that are sent, piece by piece; breaks off where that is an error.
     pub(crate) fn streams(&self) -> mpsc::Sender<io::Result<Bytes>> {
+        self.streams_as(&[("content-type", "text/event-stream")])
+    }
+
+    /// The same with these headers.
+    pub(crate) fn streams_as(&self, headers: &[(&str, &str)]) -> mpsc::Sender<io::Result<Bytes>> {
         let (send, receive) = mpsc::channel(1);
-        self.noted().answers = Answers::Streaming(Some(receive));
+        self.noted().answers = Answers::Streaming(read_headers(headers), Some(receive));
         send
     }
 
@@ -134,7 +136,9 @@ async fn answer(State(state): State<Shared>, request: Request) -> Response {
             Answers::With(status, headers, body) => {
                 Some((*status, headers.clone(), body.clone()).into_response())
             }
-            Answers::Streaming(receive) => Some(streamed(receive.take().unwrap())),
+            Answers::Streaming(headers, receive) => {
+                Some(streamed(headers.clone(), receive.take().unwrap()))
+            }
             Answers::Never => None,
         }
     };
@@ -159,10 +163,19 @@ fn completion(path: &str) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-fn streamed(receive: mpsc::Receiver<io::Result<Bytes>>) -> Response {
+fn read_headers(headers: &[(&str, &str)]) -> HeaderMap {
+    let headers = headers.iter();
+    headers
+        .map(|(name, value)| {
+            let name: http::HeaderName = name.parse().unwrap();
+            (name, value.parse().unwrap())
+        })
+        .collect()
+}
+
+fn streamed(headers: HeaderMap, receive: mpsc::Receiver<io::Result<Bytes>>) -> Response {
     let pieces = stream::unfold(receive, async |mut receive| {
         Some((receive.recv().await?, receive))
     });
-    let events = [(header::CONTENT_TYPE, "text/event-stream")];
-    (events, Body::from_stream(pieces)).into_response()
+    (headers, Body::from_stream(pieces)).into_response()
 }

@@ -554,3 +554,88 @@ async fn an_archive_that_nobody_has_any_more_is_removed_at_a_start() {
     provider.instead(Some(Instead::Silence));
     assert!(server.prompt_for(ANN).await.contains("Given."));
 }
+
+#[tokio::test]
+async fn archives_that_hang_take_nobodys_turn_for_long() {
+    let provider = Provider::start().await;
+    let hanging = (0..5).map(|at| format!("a{at}")).collect::<Vec<_>>();
+    let mut list: Vec<_> = hanging.iter().map(|name| json!({"name": name})).collect();
+    for name in &hanging {
+        provider.hold(name, Vec::new());
+    }
+    list.push(json!({"name": "good"}));
+    provider.hold("good", zip(&[("SKILL.md", &skill_md("good", "Fine."))]));
+    provider.give(ANN, json!(list));
+    let server = asking(&provider).start();
+    server.prompt_for(ANN).await;
+    eventually("those that hang have all turns", async || {
+        (0..4).all(|at| provider.count(&format!("archive a{at}")) == 1)
+    })
+    .await;
+    // They are left alone now, and whoever did not come to ask asks first.
+    pass(31).await;
+    eventually("they are given up", async || {
+        server
+            .summary_of(ANN)
+            .await
+            .iter()
+            .any(|line| line.starts_with("a0: it did not come in time"))
+    })
+    .await;
+    pass(6).await;
+    assert_eq!(server.summary_of(ANN).await[0], "user/good provider");
+}
+
+#[tokio::test]
+async fn an_archive_that_many_users_have_is_fetched_once() {
+    let provider = pdf_for_ann().await;
+    let list = provider.said().lists[ANN].clone();
+    let users = (0..12)
+        .map(|at| format!("user{at}@example.com"))
+        .collect::<Vec<_>>();
+    for user in &users {
+        provider.said().lists.insert(user.clone(), list.clone());
+    }
+    let server = asking(&provider).start();
+    let summaries = users.iter().map(|user| server.summary_of(user));
+    for summary in futures::future::join_all(summaries).await {
+        assert_eq!(summary, ["user/pdf provider"]);
+    }
+    // As many as are fetched at once may begin before the first of them has come.
+    assert!(
+        provider.count("archive pdf") <= 4,
+        "{}",
+        provider.count("archive pdf")
+    );
+}
+
+#[tokio::test]
+async fn a_user_whom_the_provider_does_not_know_any_more_is_forgotten() {
+    let provider = pdf_for_ann().await;
+    let server = asking(&provider).start();
+    assert_eq!(server.summary_of(ANN).await, ["user/pdf provider"]);
+    let kept = server.skills_directory("provider/ann@example.com.json");
+    assert!(kept.exists());
+    provider.said().lists.remove(ANN);
+    pass(61).await;
+    assert_eq!(server.summary_of(ANN).await, [""; 0]);
+    assert!(!kept.exists());
+}
+
+#[tokio::test]
+async fn a_list_may_have_1_000_skills_and_no_more() {
+    let provider = Provider::start().await;
+    for (count, is_good) in [(1_000, true), (1_001, false)] {
+        let skills: Vec<_> = (0..count)
+            .map(|at| json!({"name": format!("../{at}")}))
+            .collect();
+        let list = json!({"enabled_skills": skills}).to_string();
+        provider.instead(Some(Instead::Text(list)));
+        let server = asking(&provider).start();
+        assert_eq!(
+            server.skills_of(ANN).await["degraded"].is_null(),
+            is_good,
+            "{count}"
+        );
+    }
+}
