@@ -5,6 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use super::{
+    marker::is_whole,
     object::{Object, entries, with_first},
     prompt::ChatPrompt,
 };
@@ -42,19 +43,16 @@ pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<S
     let marked = names(body.as_str(), CACHE_CONTROL) - leaving.sum::<usize>();
     // Places that are kept for longer must not come after ones that are not, and ours comes before the caller's.
     let may_mark = marked < MAX_CACHED && names(body.as_str(), TTL) == 0;
-    let ours: Vec<String> = match prompt.blocks() {
-        (Some(stable), rest) if may_mark => {
-            let mut first = json!({"type": "text", "text": stable});
-            first[CACHE_CONTROL] = json!({"type": "ephemeral"});
-            let rest = rest.map(|text| block(&text));
-            [first.to_string()].into_iter().chain(rest).collect()
+    let (stable, rest) = prompt.blocks();
+    let stable = stable.map(|text| {
+        let mut block = json!({"type": "text", "text": text});
+        if may_mark {
+            block[CACHE_CONTROL] = json!({"type": "ephemeral"});
         }
-        _ => prompt
-            .message()
-            .map(|text| block(&text))
-            .into_iter()
-            .collect(),
-    };
+        block.to_string()
+    });
+    let rest = rest.map(|text| block(&text));
+    let ours: Vec<String> = stable.into_iter().chain(rest).collect();
     if ours.is_empty() && earlier.is_empty() {
         return Some(body.get("system").map(str::to_owned));
     }
@@ -72,10 +70,14 @@ fn earlier<'a>(system: &'a str, prompt: &ChatPrompt) -> Option<Vec<&'a str>> {
         let text = read.get(at).and_then(Option::as_ref)?.text.as_deref()?;
         Some(prompt.replaces(text))
     };
-    // Only one that may be cached stands alone before the one that is known by its mark.
-    let is_stable = || {
-        let block = read.first().and_then(Option::as_ref);
-        block.is_some_and(|block| block.cache_control.is_some())
+    // Before the block with the mark stands one that may be cached, or one that makes it the whole that the mark names.
+    let is_stable = || match &read[..] {
+        [Some(first), Some(second)] => {
+            let texts = first.text.as_ref().zip(second.text.as_ref());
+            first.cache_control.is_some()
+                || texts.is_some_and(|(first, second)| is_whole(&format!("{first}{second}")))
+        }
+        _ => false,
     };
     first.truncate(match (is_ours(0), is_ours(1)) {
         (Some(true), _) => 1,

@@ -13,18 +13,51 @@ pub(crate) fn marked(prompt: &str, revision: &str) -> String {
 
 /// Whether Foreword put this text there, whatever its revision was.
 pub(crate) fn is_marked(text: &str) -> bool {
-    let last = text.trim_end().lines().next_back().unwrap_or_default();
-    let revision = last
-        .strip_prefix(BEFORE)
-        .and_then(|rest| rest.strip_suffix(AFTER));
-    revision.is_some_and(|revision| {
-        revision.len() == REVISION_LENGTH && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
-    })
+    split(text).is_some()
+}
+
+/// Whether this is all of what its mark names.
+pub(crate) fn is_whole(text: &str) -> bool {
+    let Some((prompt, revision)) = split(text) else {
+        return false;
+    };
+    let is_it = |own| foreword_compose::revision(prompt, own) == revision;
+    // A prompt may hold its own revision, in one place.
+    let places = prompt.match_indices(revision).take(MOST_PLACES);
+    let mut places = places.map(|(at, digits)| at..at + digits.len());
+    is_it(None) || places.any(|own| is_it(Some(own)))
+}
+
+/// How many places are tried.
+const MOST_PLACES: usize = 4;
+
+/// The prompt and the revision that its mark names.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_end();
+    let (prompt, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    let revision = last.strip_prefix(BEFORE)?.strip_suffix(AFTER)?;
+    let is_one =
+        revision.len() == REVISION_LENGTH && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then_some((prompt, revision))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_names_the_whole_before_it() {
+        let revision = foreword_compose::revision("Be kind.\n", None);
+        let whole = marked("Be kind.\n", &revision);
+        assert!(is_whole(&whole) && is_whole(&format!("{whole}\n")));
+        assert!(!is_whole(&whole[3..]) && !is_whole("Be kind."));
+        let zeros = "I am 0000000000000000.";
+        let own = foreword_compose::revision(zeros, Some(5..21));
+        assert!(is_whole(&marked(
+            &zeros.replace("0000000000000000", &own),
+            &own
+        )));
+    }
 
     #[test]
     fn only_a_last_line_of_ours_counts() {
