@@ -92,7 +92,14 @@ class Foreword(harness.Foreword):
     def silent(self) -> Iterator[None]:
         """It takes connections, and says nothing."""
         os.kill(self.process.pid, signal.SIGSTOP)
+        threads = Path(f"/proc/{self.process.pid}/task")
+
+        def stopped() -> bool:
+            states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()]
+            return set(states) == {"T"}
+
         try:
+            until(stopped, "all of its threads stand still")
             yield
         finally:
             os.kill(self.process.pid, signal.SIGCONT)
