@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import re
+import string
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -116,7 +117,10 @@ class Filter:
         session = Session.of(self.valves, body, __user__, __metadata__)
         messages = body.get("messages") or []
         body["messages"] = without_prompt(without_links(messages))
-        if not self.leaves_it(body, __metadata__):
+        if self.leaves_it(body, __metadata__):
+            # So that there is one if the MCP server gives none.
+            await self.prompt(session)
+        else:
             await self.inject(body, session, __event_emitter__)
         if self.valves.sync_uploads and session.chat:
             try:
@@ -325,11 +329,12 @@ class Session(NamedTuple):
         return cls(valves.base_url.rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name)
 
     def headers(self) -> dict[str, str]:
+        # The address is written as Open WebUI writes it into the headers of MCP servers, since a chat belongs to one address.
         given = {
             "Authorization": f"Bearer {self.api_key}" if self.api_key else "",
             "X-Profile-Id": self.profile,
             "X-Chat-Id": self.chat,
-            "X-User-Email": self.email,
+            "X-User-Email": quote(self.email, safe=string.punctuation),
             "X-User-Name": quote(self.name, safe=""),
         }
         return {name: value for name, value in given.items() if value}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -66,10 +67,12 @@ class Calling(upstream.Answer):
 
     def wants_tool(self) -> dict | None:
         last = self.body["messages"][-1]
-        if last["role"] != "user" or not str(last["content"]).startswith("call "):
+        asked = re.search(r"call (foreword_\w+) (\{.*\})", str(last["content"]))
+        tools = {tool["function"]["name"]: tool for tool in self.body.get("tools", [])}
+        if last["role"] != "user" or not asked or asked[1] not in tools:
             return None
-        _, name, self.arguments = last["content"].split(" ", 2)
-        return next(tool for tool in self.body["tools"] if tool["function"]["name"] == name)
+        self.arguments = asked[2]
+        return tools[asked[1]]
 
     def call(self, tool: dict) -> dict:
         return {"id": "call_1", "type": "function", "function": {"name": tool["function"]["name"], "arguments": self.arguments}}
@@ -203,6 +206,7 @@ def running(setting: Setting) -> Iterator[OpenWebUI]:
             "ENABLE_OLLAMA_API": "False",
             "ENABLE_VERSION_UPDATE_CHECK": "False",
             "RAG_EMBEDDING_ENGINE": "openai",
+            "BYPASS_EMBEDDING_AND_RETRIEVAL": "True",
             "OPENAI_API_BASE_URL": f"{models.url}/v1",
             "OPENAI_API_KEY": "key-of-the-upstream",
             "BYPASS_MODEL_ACCESS_CONTROL": "True",

@@ -33,7 +33,7 @@ def main() -> int:
 
     report = Report()
     with tempfile.TemporaryDirectory(prefix="foreword-openwebui-", ignore_cleanup_errors=True) as scratch:
-        setting = Setting(options.binary.resolve(), options.openwebui, Path(scratch))
+        setting = Setting(options.binary.resolve(), options.openwebui, shutil.which("chromium"), Path(scratch))
         # What was started is of our process group and gets the signal too.
         signal.signal(signal.SIGTERM, lambda *_: (shutil.rmtree(scratch, ignore_errors=True), os._exit(143)))
         for name, story in stories.items():

@@ -29,10 +29,11 @@ BOB = {"id": "user-bob", "name": "Bob", "email": "bob@example.org", "role": "use
 
 @dataclass(frozen=True)
 class Setting:
-    """What is under test, the environment that has Open WebUI, and where files may lie."""
+    """What is under test, the environment that has Open WebUI, a browser, and where files may lie."""
 
     binary: Path
     openwebui: Path | None
+    browser: str | None
     scratch: Path
 
     def directory(self, name: str) -> Path:

@@ -4,6 +4,7 @@ import json
 import time
 from urllib.parse import quote
 
+from browser import Browser
 from harness import Report, expect, same, tell
 from openwebui import Account, OpenWebUI, Turn, running, system_of
 from serving import API_KEY, Foreword, Setting, marked
@@ -18,6 +19,7 @@ TOOL = ["server:mcp:foreword"]
 MODELS_OWN = "You are the model of the marketing department."
 USERS_OWN = "Answer in German."
 AT_ONCE = 1.0
+LINKS_SHOWN = "!!document.querySelector('a[href*=\"/preview/\"]')"
 
 
 def run(setting: Setting, report: Report) -> None:
@@ -38,6 +40,10 @@ def conversations(setting: Setting, report: Report) -> None:
         app.switch_filter()
         through_both(app, foreword, bob, report)
         measure(app, report)
+        if setting.browser:
+            in_browser(setting, app, foreword, report)
+        else:
+            report.say("left out: what a browser shows, since there is no chromium")
 
 
 def connection(foreword: Foreword, readers: str = "*") -> dict:
@@ -224,12 +230,66 @@ def through_both(app: OpenWebUI, foreword: Foreword, bob: Account, report: Repor
         same(turn.system, f"{marked(prompt_of(foreword, turn, bob))}\n{USERS_OWN}")
         same(turn.tools, [])
         app.connect(connection(foreword))
+    with report.case("application: while Foreword is gone the filter has the prompt that the MCP server gave before"):
+        turn = app.ask("Hello", tool_ids=TOOL)
+        prompt = marked(prompt_of(foreword, turn, app.ann))
+        foreword.stop()
+        turn = app.ask("More", after=turn, tool_ids=TOOL)
+        same((turn.system, turn.tools), (prompt, []))
+        foreword.start()
+        app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0)
+        turn = app.ask("More", after=turn, tool_ids=TOOL)
+        same(turn.system, instructions(prompt_of(foreword, turn, app.ann)))
     with report.case("application: without the valve there are two copies, also after a tool"):
         app.set_valves(base_url=foreword.url, api_key=API_KEY, skip_when_attached=False)
         turn = app.ask('call foreword_bash_tool {"command": "true"}', tool_ids=TOOL, system=USERS_OWN)
         prompt = prompt_of(foreword, turn, app.ann)
         wanted = "\n".join([marked(prompt), USERS_OWN, instructions(prompt)])
         same([system_of(asked) for asked in turn.asked], [wanted, wanted])
+
+
+def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Report) -> None:
+    """The same by hand: a file is attached, a question typed."""
+    app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0)
+    app.connect(connection(foreword))
+    path = setting.directory("attached") / "Übersicht.csv"
+    path.write_text("a,b\n1,2\n")
+    command = "cat /mnt/user-data/uploads/*.csv > /mnt/user-data/outputs/copy.csv; cat /mnt/user-data/outputs/copy.csv"
+    question = f"call foreword_bash_tool {json.dumps({'command': command})}"
+    page = Browser(setting.browser)
+    try:
+        page.look(1200, 900)
+        page.open(f"{app.url}/auth")
+        page.evaluate(f"localStorage.token = {json.dumps(app.ann.token)}")
+        page.open(f"{app.url}/?model=plain&tools={TOOL[0]}")
+        page.until("!!document.querySelector('#chat-input')", 60)
+        with report.case("application: what is typed in a browser has the prompt once, the file, and its tool"):
+            before = app.models.count
+            document = page.call("DOM.getDocument")["root"]["nodeId"]
+            chosen = page.call("DOM.querySelector", {"nodeId": document, "selector": "input[type=file][multiple]"})["nodeId"]
+            page.call("DOM.setFileInputFiles", {"nodeId": chosen, "files": [str(path)]})
+            page.until("document.body.innerText.includes('Übersicht.csv')", 30)
+            page.evaluate("document.querySelector('#chat-input').focus()")
+            page.call("Input.insertText", {"text": question})
+            page.until("!!document.querySelector('#send-message-button:not([disabled])')", 30)
+            page.evaluate("document.querySelector('#send-message-button').click()")
+            page.until("location.pathname.startsWith('/c/')", 60)
+            chat = page.evaluate("location.pathname").removeprefix("/c/")
+            page.until(LINKS_SHOWN, 60)
+            asked = [request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body]
+            asked = [request for request in asked if request.get("tools")]
+            same([system_of(request).count(SENTENCE) for request in asked], [1, 1])
+            expect(instructions(prompt_of(foreword, chat, app.ann)) in system_of(asked[0]), system_of(asked[0]))
+            expect("1,2" in str(asked[1]["messages"][-1]["content"]), asked[1]["messages"][-1])
+            same(list(foreword.uploads(chat)), ["Übersicht.csv"])
+        with report.case("application: a browser shows the links, once, also after it was closed"):
+            for _ in range(2):
+                same(page.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
+                same(page.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
+                page.open(f"{app.url}/c/{chat}")
+                page.until(LINKS_SHOWN, 60)
+    finally:
+        page.close()
 
 
 def measure(app: OpenWebUI, report: Report) -> None:

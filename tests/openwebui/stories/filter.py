@@ -82,6 +82,9 @@ def messages(setting: Setting, report: Report) -> None:
         with report.case("filter: chats of every kind"):
             for chat in ("temporary:Ab_1", "local:xyz", "channel:0f-1", "a(b)'c;d"):
                 same(inlet(USER, chat=chat)[0]["content"], marked(of(foreword, chat)))
+        with report.case("filter: an address that is not ASCII is what it is over MCP"):
+            user = ANN | {"email": "jörg@exämple.org"}
+            expect("at j%c3%b6rg@ex%c3%a4mple.org." in inlet(USER, user=user)[0]["content"], "the address")
         with report.case("filter: a chat id that cannot be sent has no prompt, and the next one has"):
             for chat in ("a\r\nX-User-Email: bob@example.org", "ü", "..", "a/b"):
                 same(inlet(USER, chat=chat), [USER])
@@ -243,6 +246,13 @@ async def stories_of_skipping(foreword: Foreword, chats: Chats, report: Report) 
             # As it looks after a tool call: the model's own prompt is before it by then.
             again = [once[0] | {"content": f"Of the model.\n{once[0]['content']}\nMore."}, USER]
             same(await chats.request(again, metadata), again)
+    with report.case("filter: also while both are away, with the prompt that it would have had"):
+        await chats.inlet([USER], **ATTACHED)
+        foreword.stop()
+        same(await chats.request([USER], ATTACHED), [prompt, USER])
+        same(await chats.request([USER], ATTACHED, chat="never-seen"), [USER])
+        foreword.start()
+        chats.time_is_over()
     with report.case("filter: the valves decide"):
         chats.set(mcp_server_id="other")
         same(await chats.inlet([USER], **ATTACHED), [USER])
