@@ -1,0 +1,502 @@
+"""
+title: Foreword
+author: The Foreword authors
+version: 0.1.0
+required_open_webui_version: 0.12.0
+license: MIT OR Apache-2.0
+description: Puts the prompt that Foreword composes for the chat before each conversation, hands attached files on, and links to files that the model made.
+"""
+
+# What it promises: a chat gets its own prompt, exactly once, or none; never that of another user. It waits for a Foreword
+# that is away for `timeout_seconds` at most, and only one request each `retry_seconds` does. Log lines name neither keys,
+# nor addresses, nor chats. Deliberately absent: packages that Open WebUI does not bring along.
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import re
+import string
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import aiohttp
+from pydantic import BaseModel, Field
+from yarl import URL
+
+log = logging.getLogger(__name__)
+
+# The last line of a prompt in a conversation, by which it is known again; Foreword's chat endpoint writes the same one.
+MARK = re.compile(r"^<!-- foreword [0-9a-f]{16} -->[ \t\r]*$", re.MULTILINE)
+REVISION = re.compile(r"[0-9a-f]{16}")
+# The line that `outlet` puts behind an answer. Its links change from week to week, so it is known by their shape.
+LINKS = re.compile(r"\n*^\[[^]\n]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]\n]*\]\(https?://[^\s()]+/archive\)\s*\Z", re.MULTILINE)
+LINK = re.compile(r"https?://[^\s()<>]+")
+# What one answer, and all prompts that are kept, may hold.
+ANSWER_BYTES = 4 << 20
+KEPT_BYTES = 64 << 20
+# How many files' hashes are remembered, and how many bytes of a file are hashed at a time.
+KEPT_HASHES = 4096
+PIECE_BYTES = 1 << 20
+MEBIBYTE = 1 << 20
+
+
+class Filter:
+    class Valves(BaseModel):
+        base_url: str = Field(
+            default="http://127.0.0.1:8081",
+            description="Where Foreword is, as Open WebUI's server reaches it.",
+        )
+        api_key: str = Field(
+            default="",
+            description="A key of Foreword's with the role `api`; empty if it has none.",
+            json_schema_extra={"input": {"type": "password"}},
+        )
+        profile_id: str = Field(
+            default="",
+            description="The profile of the prompt; empty for the library's default one.",
+        )
+        skip_when_attached: bool = Field(
+            default=True,
+            description="Leave the prompt to Foreword's MCP server in chats that have it as a tool: Open WebUI then puts the same text there.",
+        )
+        mcp_server_id: str = Field(
+            default="foreword",
+            description="The id of that MCP server in Open WebUI's settings.",
+        )
+        required: bool = Field(
+            default=False,
+            description="Refuse to chat where the prompt cannot be had, instead of chatting without it.",
+        )
+        file_links: bool = Field(
+            default=True,
+            description="End answers with links to the files that the model made in this chat, once there are any.",
+        )
+        preview_label: str = Field(default="Preview of the files", description="The text of the first link.")
+        archive_label: str = Field(default="All files as ZIP", description="The text of the second link.")
+        sync_uploads: bool = Field(
+            default=True,
+            description="Copy the files that a user attaches into the chat's uploads in Foreword, where its tools find them.",
+        )
+        upload_max_mib: int = Field(
+            default=100, ge=0, description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`."
+        )
+        upload_timeout_seconds: float = Field(default=60, gt=0, description="How long copying one file may take.")
+        timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for anything else.")
+        retry_seconds: float = Field(
+            default=15,
+            ge=0,
+            description="How long a Foreword that did not answer is not asked again; meanwhile its last prompts are used.",
+        )
+        cache_entries: int = Field(
+            default=1000, ge=1, description="How many prompts are kept, one for each chat and user; the oldest go first."
+        )
+        priority: int = Field(default=0, description="Filters with a larger number run later.")
+
+    def __init__(self):
+        self.valves = self.Valves()
+        self.kept: OrderedDict[Session, Prompt] = OrderedDict()
+        self.kept_bytes = 0
+        self.hashes: OrderedDict[str, str] = OrderedDict()
+        # Until when which Foreword is taken to be away, on the clock of `time.monotonic`.
+        self.away: tuple[str, float] = ("", 0.0)
+
+    async def inlet(
+        self,
+        body: dict,
+        __user__: dict | None = None,
+        __metadata__: dict | None = None,
+        __event_emitter__: Callable[[dict], Awaitable[None]] | None = None,
+    ) -> dict:
+        """Puts the prompt in place before Open WebUI gathers the tools."""
+        session = Session.of(self.valves, body, __user__, __metadata__)
+        messages = body.get("messages") or []
+        body["messages"] = without_prompt(without_links(messages))
+        if self.leaves_it(body, __metadata__):
+            # So that there is one if the MCP server gives none.
+            await self.prompt(session)
+        else:
+            await self.inject(body, session, __event_emitter__)
+        if self.valves.sync_uploads and session.chat:
+            try:
+                await self.sync_uploads(session, attached_files(body, __metadata__), (__user__ or {}).get("id"))
+            except Exception as error:  # noqa: BLE001 - the conversation goes on without them
+                log.warning("files of a chat were not copied to Foreword: %s", reason(error))
+        return body
+
+    async def request(
+        self,
+        body: dict,
+        __user__: dict | None = None,
+        __metadata__: dict | None = None,
+        __event_emitter__: Callable[[dict], Awaitable[None]] | None = None,
+    ) -> dict:
+        """Puts the prompt in place after all if it was left to Foreword's MCP server, and that gave none. After each tool call
+        this runs again; by then Open WebUI may have put texts of others before a prompt that is there."""
+        left = self.leaves_it(body, __metadata__) and not self.server_gave_it(__metadata__)
+        if left and not has_prompt(body.get("messages") or []):
+            session = Session.of(self.valves, body, __user__, __metadata__)
+            await self.inject(body, session, __event_emitter__)
+        return body
+
+    async def outlet(self, body: dict, __user__: dict | None = None, __metadata__: dict | None = None) -> dict:
+        """Ends the answer with links to the chat's files."""
+        session = Session.of(self.valves, body, __user__, __metadata__)
+        answers = [message for message in body.get("messages") or [] if message.get("role") == "assistant"]
+        if self.valves.file_links and session.chat and answers:
+            try:
+                await self.add_links(session, answers[-1])
+            except Exception as error:  # noqa: BLE001 - an answer without links is an answer
+                log.warning("an answer has no links to its files: %s", reason(error))
+        return body
+
+    # The prompt.
+
+    def leaves_it(self, body: dict, metadata: dict | None) -> bool:
+        """Whether this chat has Foreword's MCP server, and the prompt is left to it."""
+        chosen = body.get("tool_ids") or (metadata or {}).get("tool_ids") or []
+        return self.valves.skip_when_attached and f"server:mcp:{self.valves.mcp_server_id}" in chosen
+
+    def server_gave_it(self, metadata: dict | None) -> bool:
+        client = ((metadata or {}).get("mcp_clients") or {}).get(self.valves.mcp_server_id)
+        return bool(getattr(client, "instructions", None))
+
+    async def inject(self, body: dict, session: "Session", emit: Callable | None = None) -> None:
+        prompt = await self.prompt(session)
+        if prompt:
+            body["messages"] = with_prompt(body.get("messages") or [], prompt)
+        elif prompt is None and self.valves.required:
+            raise RuntimeError("the prompt of this chat cannot be had from Foreword; try again, or ask your administrator")
+        elif prompt is None and emit:
+            await emit({"type": "status", "data": {"description": "Without the prompt of Foreword", "done": True}})
+
+    async def prompt(self, session: "Session") -> "Prompt | None":
+        """The session's prompt: as Foreword has it now, or as it had it last while it is away."""
+        kept = self.kept.get(session)
+        known = {"If-None-Match": f'"{kept.revision}"'} if kept else {}
+        try:
+            answer = await self.ask(session, "/system-prompt", known)
+            if answer.status == 304 and kept:
+                kept = kept._replace(**links_of(answer.headers))
+            elif answer.status == 200 and REVISION.fullmatch(answer.headers.get("X-Prompt-Revision", "")):
+                text = answer.body.decode()
+                kept = Prompt(text, answer.headers["X-Prompt-Revision"], **links_of(answer.headers))
+            else:
+                # It is there, and says that this session gets none.
+                self.forget(session)
+                log.warning("Foreword gave no prompt: %s", answer.trouble())
+                return None
+        except Away:
+            if kept:
+                self.kept.move_to_end(session)
+            return kept
+        except ValueError as error:
+            # A chat id or an address that cannot be sent, or an answer that is no text.
+            self.forget(session)
+            log.warning("Foreword was not asked for a prompt: %s", reason(error))
+            return None
+        self.keep(session, kept)
+        return kept
+
+    def keep(self, session: "Session", prompt: "Prompt") -> None:
+        self.forget(session)
+        self.kept[session] = prompt
+        self.kept_bytes += len(prompt.text)
+        while len(self.kept) > self.valves.cache_entries or self.kept_bytes > KEPT_BYTES:
+            _, oldest = self.kept.popitem(last=False)
+            self.kept_bytes -= len(oldest.text)
+
+    def forget(self, session: "Session") -> None:
+        if gone := self.kept.pop(session, None):
+            self.kept_bytes -= len(gone.text)
+
+    # Foreword.
+
+    async def ask(
+        self, session: "Session", path: str, headers: dict | None = None, file: str | None = None
+    ) -> "Answer":
+        """Its answer, or `Away`. A file is sent with PUT."""
+        base, until = self.away
+        now = time.monotonic()
+        if base == session.base_url and now < until:
+            raise Away
+        if base == session.base_url:
+            # One request finds out; the others do not wait for it.
+            self.away = (base, now + self.valves.retry_seconds)
+        seconds = self.valves.upload_timeout_seconds if file else self.valves.timeout_seconds
+        try:
+            answer = await exchange(session, path, headers or {}, file, seconds)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            if not file:
+                self.is_away(session, reason(error))
+            raise Away from error
+        if answer.status >= 500 or answer.status == 429:
+            self.is_away(session, answer.trouble())
+            raise Away
+        if self.away[0] == session.base_url:
+            log.info("Foreword answers again")
+        self.away = ("", 0.0)
+        return answer
+
+    def is_away(self, session: "Session", why: str) -> None:
+        if self.away[0] != session.base_url:
+            log.warning("Foreword does not answer (%s); its last prompts are used until it does", why)
+        self.away = (session.base_url, time.monotonic() + self.valves.retry_seconds)
+
+    # Files.
+
+    async def add_links(self, session: "Session", answer: dict) -> None:
+        try:
+            outputs = await self.ask(session, f"/api/outputs/{quote(session.chat, safe='')}?limit=1")
+            if outputs.status != 200 or not outputs.json().get("total"):
+                return
+            prompt = await self.prompt(session)
+        except Away:
+            return
+        if not (prompt and prompt.preview_url and prompt.archive_url):
+            return
+        line = f"[{label(self.valves.preview_label)}]({prompt.preview_url}) · [{label(self.valves.archive_label)}]({prompt.archive_url})"
+        if isinstance(answer.get("content"), str) and answer["content"].strip():
+            answer["content"] = linked(answer["content"], line)
+        # What the browser shows, where it is there.
+        for part in reversed(texts_of(answer)):
+            if part["text"].strip():
+                part["text"] = linked(part["text"], line)
+                break
+
+    async def sync_uploads(self, session: "Session", ids: list[str], user_id: str | None) -> None:
+        """Puts those files into the chat's uploads that are not there yet."""
+        if not ids:
+            return
+        # Inside of Open WebUI only.
+        from open_webui.models.files import Files
+        from open_webui.storage.provider import Storage
+
+        there: dict[str, str] | None = None
+        for id in ids:
+            file = await Files.get_file_by_id(id)
+            # A request may name any file: only those of the user himself are his to hand on.
+            if not file or file.user_id != user_id or not file.path:
+                continue
+            path = await asyncio.to_thread(Storage.get_file, file.path)
+            if await asyncio.to_thread(os.path.getsize, path) > self.valves.upload_max_mib * MEBIBYTE:
+                log.warning("a file was not copied to Foreword: it is over `upload_max_mib`")
+                continue
+            if id not in self.hashes:
+                self.hashes[id] = await asyncio.to_thread(md5, path)
+                while len(self.hashes) > KEPT_HASHES:
+                    self.hashes.popitem(last=False)
+            chat = f"/api/uploads/{quote(session.chat, safe='')}"
+            try:
+                if there is None:
+                    manifest = await self.ask(session, f"{chat}/manifest")
+                    if manifest.status != 200:
+                        log.warning("files of a chat were not copied to Foreword: %s", manifest.trouble())
+                        return
+                    there = manifest.json()
+                name = free_name(file.filename, self.hashes[id], there)
+                if there.get(name) == self.hashes[id]:
+                    continue
+                answer = await self.ask(session, f"{chat}/{quote(name, safe='')}", file=path)
+            except Away:
+                return
+            if answer.status in (200, 201):
+                there[name] = self.hashes[id]
+            else:
+                log.warning("a file was not copied to Foreword: %s", answer.trouble())
+
+
+class Session(NamedTuple):
+    """All that a prompt depends on, and so what it is kept under."""
+
+    base_url: str
+    api_key: str
+    profile: str
+    chat: str
+    email: str
+    name: str
+
+    @classmethod
+    def of(cls, valves: Filter.Valves, body: dict, user: dict | None, metadata: dict | None) -> "Session":
+        chat = (metadata or {}).get("chat_id") or body.get("chat_id") or ""
+        user = user or {}
+        email, name = (str(user.get(field) or "").strip() for field in ("email", "name"))
+        return cls(valves.base_url.rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name)
+
+    def headers(self) -> dict[str, str]:
+        # The address is written as Open WebUI writes it into the headers of MCP servers, since a chat belongs to one address.
+        given = {
+            "Authorization": f"Bearer {self.api_key}" if self.api_key else "",
+            "X-Profile-Id": self.profile,
+            "X-Chat-Id": self.chat,
+            "X-User-Email": quote(self.email, safe=string.punctuation),
+            "X-User-Name": quote(self.name, safe=""),
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+class Prompt(NamedTuple):
+    text: str
+    revision: str
+    preview_url: str
+    archive_url: str
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Any
+    body: bytes
+
+    def json(self) -> dict:
+        return json.loads(self.body)
+
+    def trouble(self) -> str:
+        """What is wrong, for the log: Foreword's stable code, which names nobody."""
+        try:
+            code = str(self.json().get("code"))
+        except (ValueError, AttributeError):
+            code = ""
+        return f"{self.status} {code}" if re.fullmatch("[a-z_]{1,60}", code) else f"status {self.status}; is `base_url` Foreword's?"
+
+
+class Away(Exception):
+    """Foreword cannot be reached, or cannot answer now."""
+
+
+async def exchange(session: Session, path: str, headers: dict, file: str | None, seconds: float) -> Answer:
+    """One request. Redirects are not followed: the key is for this server alone."""
+    url = URL(session.base_url + path, encoded=True)
+    stream = await asyncio.to_thread(open, file, "rb") if file else None
+    try:
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as client,
+            client.request(
+                "PUT" if stream else "GET",
+                url,
+                headers=session.headers() | headers,
+                data=stream,
+                allow_redirects=False,
+            ) as response,
+        ):
+            body = b""
+            async for piece in response.content.iter_chunked(1 << 16):
+                body += piece
+                if len(body) > ANSWER_BYTES:
+                    raise aiohttp.ClientPayloadError("the answer is too long")
+            return Answer(response.status, response.headers, body)
+    finally:
+        if stream:
+            stream.close()
+
+
+def reason(error: BaseException) -> str:
+    """For the log: messages of errors can hold addresses and chats, their types cannot."""
+    return type(error).__name__
+
+
+# Messages.
+
+
+def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
+    """The prompt before all else. A system message that comes first stays as it is behind it, in the same message: Open WebUI
+    makes one message of all in the end, and keeps only the first one when it asks the model again after a tool."""
+    if not prompt.text.strip():
+        return messages
+    text = f"{prompt.text}\n<!-- foreword {prompt.revision} -->"
+    first = messages[0] if messages else {}
+    if first.get("role") == "system" and isinstance(first.get("content"), str):
+        return [first | {"content": f"{text}\n{first['content']}"}, *messages[1:]]
+    return [{"role": "system", "content": text}, *messages]
+
+
+def has_prompt(messages: list[dict]) -> bool:
+    return without_prompt(messages) != messages
+
+
+def without_prompt(messages: list[dict]) -> list[dict]:
+    """The messages without a prompt that stands in one already: all up to its mark."""
+    kept = []
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") == "system" and isinstance(content, str) and (marks := list(MARK.finditer(content))):
+            content = content[marks[-1].end() :].removeprefix("\n")
+            if not content:
+                continue
+            message = message | {"content": content}
+        kept.append(message)
+    return kept
+
+
+def without_links(messages: list[dict]) -> list[dict]:
+    """The messages without the links of `outlet`, which are for people: a model would make them up itself soon."""
+    return [
+        message | {"content": LINKS.sub("", message["content"])}
+        if message.get("role") == "assistant" and isinstance(message.get("content"), str)
+        else message
+        for message in messages
+    ]
+
+
+def linked(text: str, line: str) -> str:
+    """The text with the line at its end, once."""
+    return f"{LINKS.sub('', text)}\n\n{line}"
+
+
+def texts_of(message: dict) -> list[dict]:
+    """The pieces of text of a message in the shape of the Responses API."""
+    items = [item for item in message.get("output") or [] if isinstance(item, dict) and item.get("type") == "message"]
+    parts = [part for item in items for part in item.get("content") or [] if isinstance(part, dict)]
+    return [part for part in parts if isinstance(part.get("text"), str)]
+
+
+def links_of(headers: Any) -> dict[str, str]:
+    """Only what is safe inside of a link in Markdown."""
+    found = {}
+    for field, header in (("preview_url", "X-Preview-URL"), ("archive_url", "X-Archive-URL")):
+        url = headers.get(header, "").replace("(", "%28").replace(")", "%29")
+        found[field] = url if LINK.fullmatch(url) else ""
+    return found
+
+
+def label(text: str) -> str:
+    return re.sub(r"[\[\]\s]+", " ", text).strip() or "Files"
+
+
+# Files that are attached.
+
+
+def attached_files(body: dict, metadata: dict | None) -> list[str]:
+    """The ids of all files of the request, each once."""
+    asked = ((metadata or {}).get("user_message") or {}).get("files") or []
+    ids = []
+    for item in [*(body.get("files") or []), *asked]:
+        if isinstance(item, dict) and item.get("type") in ("file", "image"):
+            inner = item.get("file") if isinstance(item.get("file"), dict) else {}
+            id = item.get("id") or inner.get("id") or item.get("url")
+            if isinstance(id, str) and re.fullmatch(r"[0-9a-zA-Z-]{1,64}", id):
+                ids.append(id)
+    return list(dict.fromkeys(ids))
+
+
+def free_name(name: str, digest: str, there: dict[str, str]) -> str:
+    """The file's own name, or one that holds its hash where another file has that name."""
+    name = PurePosixPath(name.replace("\\", "/")).name or "file"
+    if there.get(name, digest) == digest:
+        return name
+    path = PurePosixPath(name)
+    return f"{path.stem}-{digest[:8]}{path.suffix}"
+
+
+def md5(path: str) -> str:
+    """What Foreword's manifest has for a file; it protects nothing."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,187 @@
+"""What the stories share: a Foreword on one port, and the filter as Open WebUI loads it."""
+
+import asyncio
+import importlib.util
+import json
+import logging
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import harness
+import server
+from harness import expect, same, until
+
+HERE = Path(__file__).parent
+LIBRARY = HERE / "library.yaml"
+FILTER = HERE.parent.parent / "integrations/openwebui/foreword_filter.py"
+API_KEY = "key-of-foreword-0123456789abcdef"
+ADMIN_KEY = "key-of-the-administrator-0123456789"
+ANN = {"id": "user-ann", "name": "Ann Ö'Neil, “PhD”", "email": "ann@example.org", "role": "user"}
+BOB = {"id": "user-bob", "name": "Bob", "email": "bob@example.org", "role": "user"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is under test, the environment that has Open WebUI, a browser, and where files may lie."""
+
+    binary: Path
+    openwebui: Path | None
+    browser: str | None
+    scratch: Path
+
+    def directory(self, name: str) -> Path:
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.scratch))
+
+
+class Foreword(harness.Foreword):
+    """A server with keys, which keeps its port when it is started again."""
+
+    def __init__(self, setting: Setting, sandbox: str = "none"):
+        self.port = server.free_port()
+        keys = {"FOREWORD_API_KEY": API_KEY, "FOREWORD_ADMIN_KEY": ADMIN_KEY}
+        links = {"FOREWORD_PUBLIC_BASE_URL": f"http://127.0.0.1:{self.port}"}
+        super().__init__(setting, sandbox=sandbox, environment=keys | links)
+        self.library.write_text(LIBRARY.read_text())
+
+    def start(self) -> None:
+        given, server.free_port = server.free_port, lambda: self.port
+        try:
+            super().start()
+        finally:
+            server.free_port = given
+
+    @property
+    def library(self) -> Path:
+        return self.data / "system_prompts.yaml"
+
+    def get(self, path: str, headers: dict[str, str] | None = None, body: object = None, timeout: float = 30) -> harness.Answer:
+        return super().get(path, {"Authorization": f"Bearer {API_KEY}"} | (headers or {}), body, timeout)
+
+    def prompt(self, chat: str = "c", email: str = "", name: str = "") -> tuple[str, str]:
+        """The prompt and revision of `GET /system-prompt`."""
+        given = {"X-Chat-Id": chat, "X-User-Email": email, "X-User-Name": name}
+        answer = self.ok("/system-prompt", {name: value for name, value in given.items() if value})
+        return answer.text, answer.headers["x-prompt-revision"]
+
+    def edit(self, old: str, new: str) -> None:
+        """Changes the library, and waits until prompts show it."""
+        before = self.get("/api/prompts/status").json()["revision"]
+        text = self.library.read_text()
+        expect(old in text, f"{old!r} is not in the library")
+        beside = self.data / "library.new"
+        beside.write_text(text.replace(old, new))
+        beside.rename(self.library)
+        until(lambda: self.get("/api/prompts/status").json()["revision"] != before, "the new library")
+
+    def output(self, chat: str, name: str, text: str) -> None:
+        """A file that a model made."""
+        directory = self.data / "workspaces" / chat / "outputs"
+        expect(directory.is_dir(), f"chat {chat} has no workspace")
+        (directory / name).write_text(text)
+
+    def uploads(self, chat: str) -> dict[str, str]:
+        return self.ok(f"/api/uploads/{chat}/manifest").json()
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """It takes connections, and says nothing."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        threads = Path(f"/proc/{self.process.pid}/task")
+
+        def stopped() -> bool:
+            states = [(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads.iterdir()]
+            return set(states) == {"T"}
+
+        try:
+            until(stopped, "all of its threads stand still")
+            yield
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+
+
+def marked(prompt: tuple[str, str]) -> str:
+    text, revision = prompt
+    return f"{text}\n<!-- foreword {revision} -->"
+
+
+def load() -> ModuleType:
+    """The file of the filter, as a module that nobody else has."""
+    spec = importlib.util.spec_from_file_location("function_foreword", FILTER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Chats:
+    """A filter, called as Open WebUI calls it, and what it wrote into the log."""
+
+    def __init__(self, foreword: Foreword, **valves):
+        self.module = load()
+        self.filter = self.module.Filter()
+        self.valves = {"base_url": f"{foreword.url}/", "api_key": API_KEY, "retry_seconds": 0.2} | valves
+        self.events: list[dict] = []
+        self.lines: list[str] = []
+        handler = logging.Handler()
+        handler.emit = lambda record: self.lines.append(record.getMessage())
+        self.module.log.addHandler(handler)
+        self.module.log.setLevel(logging.DEBUG)
+        self.module.log.propagate = False
+
+    def set(self, **valves) -> None:
+        self.valves |= valves
+
+    def time_is_over(self) -> None:
+        """The server that did not answer is to be asked again."""
+        self.filter.away = (self.filter.away[0], 0.0)
+
+    async def emit(self, event: dict) -> None:
+        self.events.append(event)
+
+    async def inlet(self, messages: list[dict], chat: str = "c", user: dict = ANN, metadata: dict | None = None, **body) -> list[dict]:
+        """The messages as they are after the filter."""
+        # Open WebUI makes new valves for each call.
+        self.filter.valves = self.filter.Valves(**self.valves)
+        given = {"model": "gpt-5", "messages": json.loads(json.dumps(messages))} | body
+        known = {"chat_id": chat} | (metadata or {})
+        answer = await self.filter.inlet(given, __user__=dict(user), __metadata__=known, __event_emitter__=self.emit)
+        return answer["messages"]
+
+    async def request(self, messages: list[dict], metadata: dict, chat: str = "c", user: dict = ANN) -> list[dict]:
+        self.filter.valves = self.filter.Valves(**self.valves)
+        given = {"model": "gpt-5", "messages": json.loads(json.dumps(messages))}
+        answer = await self.filter.request(given, __user__=dict(user), __metadata__={"chat_id": chat} | metadata)
+        return answer["messages"]
+
+    async def outlet(self, content: str, chat: str = "c", user: dict = ANN, output: list | None = None) -> dict:
+        """The answer as it is after the filter."""
+        self.filter.valves = self.filter.Valves(**self.valves)
+        answer = {"id": "2", "role": "assistant", "content": content} | ({"output": output} if output else {})
+        body = {"model": "gpt-5", "chat_id": chat, "id": "2", "messages": [{"id": "1", "role": "user", "content": "Hi"}, answer]}
+        result = await self.filter.outlet(body, __user__=dict(user), __metadata__={"chat_id": chat})
+        same(result["messages"][0]["content"], "Hi")
+        return result["messages"][-1]
+
+
+async def timed(work) -> tuple[float, object]:
+    started = time.monotonic()
+    result = await work
+    return time.monotonic() - started, result
+
+
+async def longest_gap(work) -> float:
+    """How long at most nothing else could run while `work` did."""
+    task = asyncio.ensure_future(work)
+    longest, last = 0.0, time.monotonic()
+    while not task.done():
+        await asyncio.sleep(0.005)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    task.result()
+    return longest

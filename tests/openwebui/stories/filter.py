@@ -1,0 +1,424 @@
+"""The filter alone against the real server: what it makes of messages, what it keeps, and what it does without a server."""
+
+import asyncio
+import http.server
+import sys
+import threading
+import types
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness import Report, expect, same, tell
+from serving import ANN, API_KEY, BOB, Chats, Foreword, Setting, longest_gap, marked, timed
+
+USER = {"role": "user", "content": "What is the weather?"}
+OWN = {"role": "system", "content": "Answer in German.\n\n{{USER_NAME}} "}
+PICTURE = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}},
+    ],
+}
+NAMED = "Ann%20%C3%96%27Neil%2C%20%E2%80%9CPhD%E2%80%9D"
+ATTACHED = {"tool_ids": ["server:mcp:other", "server:mcp:foreword"]}
+# What nobody waits for, on a machine that others use too.
+AT_ONCE = 0.5
+
+
+def run(setting: Setting, report: Report) -> None:
+    tell(setting, report, messages, keeping, without_server, skipping, links, uploads)
+
+
+def of(foreword: Foreword, chat: str = "c", user: dict = ANN) -> tuple[str, str]:
+    return foreword.prompt(chat, user["email"], NAMED if user is ANN else user["name"])
+
+
+def quiet_about(chats: Chats, *secrets: str) -> None:
+    """Nothing of a person or a key is in the log."""
+    log = "\n".join(chats.lines)
+    for secret in (API_KEY, ANN["email"], BOB["email"], ANN["name"], *secrets):
+        expect(secret not in log, f"{secret} is in the log:\n{log}")
+
+
+def messages(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword)
+
+        def inlet(*given: dict, **more) -> list[dict]:
+            return asyncio.run(chats.inlet(list(given), **more))
+
+        prompt = of(foreword)
+        expect("chat c with Ann Ö'Neil, “PhD” at ann@example.org" in prompt[0], prompt[0])
+        with report.case("filter: the prompt is the first message, byte for byte, with its mark"):
+            same(inlet(USER), [{"role": "system", "content": marked(prompt)}, USER])
+        with report.case("filter: a system message of the user's stays as it is, behind it"):
+            same(inlet(OWN, USER), [{"role": "system", "content": f"{marked(prompt)}\n{OWN['content']}"}, USER])
+            later = [USER, OWN]
+            same(inlet(*later), [{"role": "system", "content": marked(prompt)}, *later])
+            parts = {"role": "system", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}
+            same(inlet(parts, USER), [{"role": "system", "content": marked(prompt)}, parts, USER])
+        with report.case("filter: pictures stay as they are"):
+            same(inlet(PICTURE)[1:], [PICTURE])
+        with report.case("filter: a conversation that is sent back has it once, and a second filter changes nothing"):
+            for given in ([USER], [OWN, USER], [PICTURE]):
+                once = inlet(*given)
+                same(inlet(*once), once)
+                old = once[0] | {"content": once[0]["content"].replace("Be kind to everybody.", "Be an older prompt.")}
+                same(inlet(old, *once[1:]), once)
+        with report.case("filter: the mark of a quoted prompt in another message is left alone"):
+            quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
+            same(inlet(quoted)[1:], [quoted])
+        with report.case("filter: a profile"):
+            chats.set(profile_id="developer")
+            expect("Write Rust for Example Ltd." in inlet(USER)[0]["content"], "the profile")
+            chats.set(profile_id="")
+        with report.case("filter: no chat is the chat without a user"):
+            content = inlet(USER, chat="")[0]["content"]
+            same(content, marked(foreword.prompt("", name=NAMED)))
+            expect(ANN["email"] not in content, content)
+        with report.case("filter: chats of every kind"):
+            for chat in ("temporary:Ab_1", "local:xyz", "channel:0f-1", "a(b)'c;d"):
+                same(inlet(USER, chat=chat)[0]["content"], marked(of(foreword, chat)))
+        with report.case("filter: an address that is not ASCII is what it is over MCP"):
+            user = ANN | {"email": "jörg@exämple.org"}
+            expect("at j%c3%b6rg@ex%c3%a4mple.org." in inlet(USER, user=user)[0]["content"], "the address")
+        with report.case("filter: a chat id that cannot be sent has no prompt, and the next one has"):
+            for chat in ("a\r\nX-User-Email: bob@example.org", "ü", "..", "a/b"):
+                same(inlet(USER, chat=chat), [USER])
+            same(inlet(USER)[0]["content"], marked(prompt))
+        with report.case("filter: a server that is not Foreword puts nothing into a conversation"):
+            with another_server() as url:
+                chats.set(base_url=url)
+                same(inlet(USER), [USER])
+            chats.set(base_url="nonsense")
+            same(inlet(USER), [USER])
+            chats.set(base_url=foreword.url)
+            same(inlet(USER)[0]["content"], marked(prompt))
+        with report.case("filter: a key that is refused is no prompt, and neither is what was kept before"):
+            chats.set(api_key="key-that-is-wrong")
+            same(inlet(USER), [USER])
+            expect("401 key_not_valid" in chats.lines[-1], chats.lines)
+            chats.set(required=True)
+            try:
+                inlet(USER)
+            except RuntimeError as error:
+                expect("cannot be had" in str(error), error)
+            else:
+                raise AssertionError("it was not refused")
+        with report.case("filter: the log names no key and no person"):
+            expect(len(chats.lines) > 3, chats.lines)
+            quiet_about(chats, "key-that-is-wrong", "a/b")
+
+
+@contextmanager
+def another_server() -> Iterator[str]:
+    """Answers everything with a page."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as other:
+        thread = threading.Thread(target=other.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{other.server_port}"
+        other.shutdown()
+
+
+def keeping(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword, cache_entries=3)
+        kept = chats.filter.kept
+
+        def inlet(**more) -> str:
+            return asyncio.run(chats.inlet([USER], **more))[0]["content"]
+
+        with report.case("filter: an unchanged prompt is not sent again, a changed one is"):
+            same(inlet(), marked(of(foreword)))
+            before = next(iter(kept.values())).text
+            inlet()
+            expect(next(iter(kept.values())).text is before, "it was sent again")
+            foreword.edit("Be kind", "Be very kind")
+            same(inlet(), marked(of(foreword)))
+            expect("Be very kind" in inlet(), "the old one")
+        with report.case("filter: each user and each chat has its own"):
+            for user in (ANN, BOB):
+                for chat in ("c", "d"):
+                    same(inlet(chat=chat, user=user), marked(of(foreword, chat, user)))
+        with report.case("filter: it keeps as many as it may, and the oldest go first"):
+            same([(session.chat, session.email) for session in kept], [("d", ANN["email"]), ("c", BOB["email"]), ("d", BOB["email"])])
+            inlet(chat="d")
+            inlet(chat="e")
+            same([(session.chat, session.email) for session in kept], [("d", BOB["email"]), ("d", ANN["email"]), ("e", ANN["email"])])
+            same(chats.filter.kept_bytes, sum(len(prompt.text) for prompt in kept.values()))
+
+
+def without_server(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword, timeout_seconds=1)
+        asyncio.run(stories_without_server(foreword, chats, report))
+
+
+async def stories_without_server(foreword: Foreword, chats: Chats, report: Report) -> None:
+    async def content(**more) -> str:
+        return (await chats.inlet([USER], **more))[0]["content"]
+
+    ann, bob = marked(of(foreword)), marked(of(foreword, user=BOB))
+    same((await content(), await content(user=BOB)), (ann, bob))
+    with report.case("filter: while the server is silent the last prompt is used; one waits, the others do not"):
+        chats.set(retry_seconds=60)
+        with foreword.silent():
+            seconds, got = await timed(content())
+            same(got, ann)
+            expect(0.9 < seconds < 1 + AT_ONCE, f"{seconds} s")
+            seconds, got = await timed(asyncio.gather(*[content(user=user) for user in (ANN, BOB) * 25]))
+            same(got, [ann, bob] * 25)
+            expect(seconds < AT_ONCE, f"50 waited {seconds} s")
+    with report.case("filter: and whoever has none gets none, is told so, and never gets another's"):
+        chats.events.clear()
+        seconds, got = await timed(chats.inlet([USER], chat="never-seen"))
+        same(got, [USER])
+        same([event["data"]["description"] for event in chats.events], ["Without the prompt of Foreword"])
+        expect(seconds < AT_ONCE, f"{seconds} s")
+        same(await chats.inlet([USER], user={"id": "user-eve", "name": "Eve", "email": "eve@example.org"}), [USER])
+    with report.case("filter: waiting blocks nobody else"):
+        chats.set(retry_seconds=0)
+        chats.time_is_over()
+        with foreword.silent():
+            seconds, gap = await timed(longest_gap(content()))
+            expect(seconds > 0.9 and gap < AT_ONCE, f"{seconds} s, {gap} s")
+    with report.case("filter: a server that is gone is noticed at once, once in the log, and found again"):
+        foreword.stop()
+        chats.lines.clear()
+        for _ in range(3):
+            seconds, got = await timed(content())
+            same(got, ann)
+            expect(seconds < AT_ONCE, f"{seconds} s")
+        foreword.start()
+        foreword.edit("Be kind", "Be kind again")
+        same(await content(), marked(of(foreword)))
+        expect(await content() != ann, "the old one")
+        # It was away already when it was stopped.
+        same([line for line in chats.lines if "answer" in line], ["Foreword answers again"])
+    with report.case("filter: of many that ask when the time is over one waits"):
+        chats.set(retry_seconds=60)
+        last = await content()
+        with foreword.silent():
+            await content()
+            chats.time_is_over()
+            times = await asyncio.gather(*[timed(content()) for _ in range(20)])
+            same([got for _, got in times], [last] * 20)
+            same(len([seconds for seconds, _ in times if seconds > AT_ONCE]), 1, "waited")
+    quiet_about(chats)
+
+
+def skipping(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword)
+        asyncio.run(stories_of_skipping(foreword, chats, report))
+
+
+async def stories_of_skipping(foreword: Foreword, chats: Chats, report: Report) -> None:
+    prompt = {"role": "system", "content": marked(of(foreword))}
+    answered = ATTACHED | {"mcp_clients": {"foreword": types.SimpleNamespace(instructions="the prompt")}}
+    with report.case("filter: where Foreword's MCP server is attached the prompt is left to it"):
+        same(await chats.inlet([USER], **ATTACHED), [USER])
+        same(await chats.inlet([USER], metadata=ATTACHED), [USER])
+        same(await chats.inlet([prompt, USER], **ATTACHED), [USER])
+        same(await chats.request([OWN, USER], answered), [OWN, USER])
+    with report.case("filter: other tools change nothing"):
+        same(await chats.inlet([USER], tool_ids=["server:mcp:other", "server:foreword", "foreword"]), [prompt, USER])
+    with report.case("filter: a server that gave no prompt is made up for, once"):
+        for client in ({}, {"foreword": types.SimpleNamespace(instructions=None)}):
+            metadata = ATTACHED | {"mcp_clients": client}
+            once = await chats.request([USER], metadata)
+            same(once, [prompt, USER])
+            # As it looks after a tool call: the model's own prompt is before it by then.
+            again = [once[0] | {"content": f"Of the model.\n{once[0]['content']}\nMore."}, USER]
+            same(await chats.request(again, metadata), again)
+    with report.case("filter: also while both are away, with the prompt that it would have had"):
+        await chats.inlet([USER], **ATTACHED)
+        foreword.stop()
+        same(await chats.request([USER], ATTACHED), [prompt, USER])
+        same(await chats.request([USER], ATTACHED, chat="never-seen"), [USER])
+        foreword.start()
+        chats.time_is_over()
+    with report.case("filter: the valves decide"):
+        chats.set(mcp_server_id="other")
+        same(await chats.inlet([USER], **ATTACHED), [USER])
+        chats.set(mcp_server_id="foreword", skip_when_attached=False)
+        same(await chats.inlet([USER], **ATTACHED), [prompt, USER])
+        same(await chats.request([USER], ATTACHED), [USER])
+
+
+def links(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword)
+
+        def outlet(content: str = "Done.", **more) -> dict:
+            return asyncio.run(chats.outlet(content, **more))
+
+        with report.case("filter: no outputs, no links"):
+            same(outlet()["content"], "Done.")
+            upload(foreword, "c")
+            same(outlet()["content"], "Done.")
+        foreword.output("c", "report.html", "<p>made")
+        given = foreword.ok("/system-prompt", {"X-Chat-Id": "c", "X-User-Email": ANN["email"]}).headers
+        line = f"[Preview of the files]({given['x-preview-url']}) · [All files as ZIP]({given['x-archive-url']})"
+        with report.case("filter: an answer of a chat with outputs ends with links"):
+            same(outlet()["content"], f"Done.\n\n{line}")
+        with report.case("filter: the links open without a key"):
+            for url in (given["x-preview-url"], given["x-archive-url"]):
+                with urllib.request.urlopen(url, timeout=10) as response:
+                    same(response.status, 200, url)
+        with report.case("filter: links are there once, however often it runs, and whatever they were before"):
+            same(outlet(outlet()["content"])["content"], f"Done.\n\n{line}")
+            old = f"Done.\n\n[Aperçu](https://old.example/x/preview/c~abc) · [ZIP](https://old.example/x/files/c~abc/archive)\n"
+            same(outlet(old)["content"], f"Done.\n\n{line}")
+            mention = "See [it](https://x.example/preview/c) first.\n\nDone."
+            same(outlet(mention)["content"], f"{mention}\n\n{line}")
+        with report.case("filter: where the browser shows output items, the last text has them"):
+            output = [
+                {"type": "message", "content": [{"type": "output_text", "text": "First."}]},
+                {"type": "function_call", "name": "x", "arguments": "{}"},
+                {"type": "message", "content": [{"type": "output_text", "text": "Last."}]},
+            ]
+            answer = outlet("", output=output)
+            same(answer["content"], "")
+            same([item["content"][0]["text"] for item in answer["output"] if "content" in item], ["First.", f"Last.\n\n{line}"])
+        with report.case("filter: a model does not see them"):
+            given_back = [USER, {"role": "assistant", "content": f"Done.\n\n{line}"}, {"role": "user", "content": line}]
+            same(asyncio.run(chats.inlet(given_back))[1:], [USER, {"role": "assistant", "content": "Done."}, given_back[2]])
+        with report.case("filter: somebody else's chat, and a chat that is not there, have none"):
+            same(outlet(user=BOB)["content"], "Done.")
+            same(outlet(chat="nobody")["content"], "Done.")
+            same(outlet(chat="")["content"], "Done.")
+        with report.case("filter: labels can be others, and links can be off"):
+            chats.set(preview_label="See]th[em\n", archive_label="")
+            expect(outlet()["content"].startswith("Done.\n\n[See th em]("), outlet()["content"])
+            chats.set(file_links=False)
+            same(outlet()["content"], "Done.")
+            chats.set(file_links=True)
+        with report.case("filter: an answer without links when the server is gone, at once"):
+            foreword.stop()
+            seconds, answer = asyncio.run(timed(chats.outlet("Done.")))
+            same(answer["content"], "Done.")
+            expect(seconds < AT_ONCE, f"{seconds} s")
+            foreword.start()
+        quiet_about(chats)
+
+
+def upload(foreword: Foreword, chat: str) -> None:
+    """Makes the chat Ann's."""
+    chats = Chats(foreword)
+    session = chats.module.Session(foreword.url, API_KEY, "", chat, ANN["email"], "")
+    answer = asyncio.run(chats.module.exchange(session, f"/api/uploads/{chat}/a.txt", {}, __file__, 10))
+    same(answer.status, 201, answer.body)
+
+
+@contextmanager
+def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[None]:
+    """What Open WebUI itself has of its files, as far as the filter uses it."""
+
+    class Files:
+        @staticmethod
+        async def get_file_by_id(id: str):
+            return files.get(id)
+
+    class Storage:
+        @staticmethod
+        def get_file(path: str) -> str:
+            return path
+
+    modules = {
+        "open_webui": types.ModuleType("open_webui"),
+        "open_webui.models": types.ModuleType("open_webui.models"),
+        "open_webui.models.files": types.SimpleNamespace(Files=Files),
+        "open_webui.storage": types.ModuleType("open_webui.storage"),
+        "open_webui.storage.provider": types.SimpleNamespace(Storage=Storage),
+    }
+    before = {name: sys.modules.get(name) for name in modules}
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module:
+                sys.modules[name] = module
+            else:
+                del sys.modules[name]
+
+
+def uploads(setting: Setting, report: Report) -> None:
+    directory = setting.directory("attached")
+    files = {}
+
+    def attach(id: str, name: str, text: str, owner: dict = ANN) -> dict:
+        path: Path = directory / id
+        path.write_text(text)
+        files[id] = types.SimpleNamespace(id=id, filename=name, path=str(path), user_id=owner["id"])
+        return {"type": "file", "id": id, "name": name, "file": {"id": id}}
+
+    with Foreword(setting) as foreword, files_of_openwebui(files):
+        chats = Chats(foreword)
+
+        def inlet(*attached: dict, **more) -> None:
+            messages = asyncio.run(chats.inlet([USER], files=list(attached), **more))
+            same(messages[1:], [USER])
+
+        def modified(chat: str) -> list:
+            return foreword.ok(f"/api/uploads/{chat}/list").json()["files"]
+
+        table = attach("id-1", "Übersicht 1%.csv", "a,b")
+        with report.case("filter: an attached file is among the chat's uploads, once"):
+            inlet(table)
+            same(list(foreword.uploads("c")), ["Übersicht 1%.csv"])
+            before = modified("c")
+            inlet(table, table)
+            same(modified("c"), before)
+        with report.case("filter: another file of that name gets another one, which it keeps"):
+            other = attach("id-2", "Übersicht 1%.csv", "c,d")
+            for _ in range(2):
+                inlet(table, other)
+                names = sorted(foreword.uploads("c"))
+                same(len(names), 2, names)
+                expect(names[0].startswith("Übersicht 1%-") and names[0].endswith(".csv"), names)
+        with report.case("filter: pictures that only the message names"):
+            picture = attach("id-3", "../../p.png", "png") | {"type": "image", "url": "id-3"}
+            inlet(chat="d", metadata={"user_message": {"files": [picture, {"type": "image", "url": "data:image/png;base64,AA=="}]}})
+            same(list(foreword.uploads("d")), ["p.png"])
+        with report.case("filter: a file of somebody else's, and one that is not there, are not handed on"):
+            inlet(attach("id-4", "secret.txt", "x", BOB), {"type": "file", "id": "id-9"}, {"type": "file", "id": "../id-1"}, chat="e")
+            same(foreword.uploads("e"), {})
+        with report.case("filter: a chat that belongs to another user gets no file of this one"):
+            inlet(attach("id-5", "bob.txt", "x", BOB), user=BOB)
+            expect("bob.txt" not in foreword.uploads("c"), "it is there")
+            expect(any("chat_belongs_to_another_user" in line for line in chats.lines), chats.lines)
+        with report.case("filter: files that are too large, and the valve"):
+            chats.set(upload_max_mib=0)
+            inlet(table, chat="f")
+            chats.set(upload_max_mib=100, sync_uploads=False)
+            inlet(table, chat="f")
+            same(foreword.uploads("f"), {})
+            chats.set(sync_uploads=True)
+        with report.case("filter: a server that is gone holds nobody up, and gets the files later"):
+            foreword.stop()
+            late = attach("id-6", "late.txt", "x")
+            seconds, _ = asyncio.run(timed(chats.inlet([USER], files=[late])))
+            expect(seconds < AT_ONCE, f"{seconds} s")
+            foreword.start()
+            chats.set(retry_seconds=0)
+            chats.time_is_over()
+            inlet(late)
+            expect("late.txt" in foreword.uploads("c"), foreword.uploads("c"))
+        quiet_about(chats, "late.txt", "Übersicht")
