@@ -19,6 +19,7 @@ mod configuration;
 mod connections;
 mod documents;
 mod edits;
+mod examples;
 mod faults;
 mod help;
 mod prompts;
