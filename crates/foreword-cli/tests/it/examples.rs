@@ -138,6 +138,9 @@ fn computer_use_has_a_guide_of_its_own_and_a_skill_that_runs() {
 
 const CALLERS: [&str; 4] = ["chat-platform", "litellm", "admin", "upstream"];
 
+/// The lines of a start that say where it listens; the example asks for JSON.
+const AS_TEXT: [&str; 2] = ["--log-format", "text"];
+
 /// The key that a test gives to a caller.
 fn key(caller: &str) -> String {
     format!("{caller}-0123456789abcdef")
@@ -202,7 +205,7 @@ fn without_its_keys_the_gateway_does_not_start() {
 
 #[test]
 fn the_gateway_tells_callers_apart() {
-    let server = gateway().serve(&[]);
+    let server = gateway().serve(&AS_TEXT);
     let status = |request: RequestBuilder| request.send().unwrap().status().as_u16();
     let prompts = |query: &str| ask(&server, Method::GET, &format!("/system-prompt{query}"), "chat-platform");
     assert_eq!(get(&server.url("/system-prompt?chat_id=chat-1")).0, 401);
@@ -234,7 +237,7 @@ fn the_gateway_puts_a_profile_into_chats() {
     let base_url = format!("http://{}/v1", upstream.address);
     let server = gateway()
         .with("FOREWORD_CHAT__UPSTREAM__BASE_URL", &base_url)
-        .serve(&[]);
+        .serve(&AS_TEXT);
     let message = json!({"role": "user", "content": "Who are you?"});
     let body = json!({"model": "m@support", "messages": [message]});
     let request = ask(&server, Method::POST, "/v1/chat/completions", "chat-platform");
@@ -256,7 +259,7 @@ fn the_gateway_hands_the_search_to_one_profile() {
     let search = search_place.serve(&["--sandbox", "none"]);
     let server = gateway()
         .with("SEARCH_URL", &search.url("/mcp"))
-        .serve(&[]);
+        .serve(&AS_TEXT);
     eventually("the tools of the search", PATIENCE, || {
         let prompt = prompt(&server, "chat_id=chat-1&profile_id=research");
         prompt.contains("search__read_me").then_some(())
