@@ -49,7 +49,10 @@ fn check(place: &Place, arguments: &[&str]) {
     let said = place.run(&[arguments, &["check"]].concat());
     assert!(said.stderr.is_empty(), "{said}");
     let said = said.ok();
-    assert!(said.ends_with(": 0 errors, 0 warnings, 0 notes\n"), "{said}");
+    assert!(
+        said.ends_with(": 0 errors, 0 warnings, 0 notes\n"),
+        "{said}"
+    );
 }
 
 fn profiles(server: &Server) -> Vec<String> {
@@ -72,29 +75,49 @@ fn the_small_team_has_three_profiles_that_share_sections() {
     assert!(assistant.contains("Write plainly."));
     let support = compose(&["compose", "--profile", "support"]);
     assert!(support.contains("within 30 days") && support.contains("help@secondspin.example"));
-    assert!(!support.contains("Write plainly."), "it is switched off there");
+    assert!(
+        !support.contains("Write plainly."),
+        "it is switched off there"
+    );
     let parts = compose(&["compose", "--profile", "support", "--json"]);
     let parts: Value = serde_json::from_str(&parts).unwrap();
     let ids = parts["parts"].as_array().unwrap().iter();
     let ids: Vec<&str> = ids.map(|part| part["id"].as_str().unwrap()).collect();
     assert_eq!(
         ids,
-        ["global", "role", "rules", "task", "limits", "private-data", "examples"]
+        [
+            "global",
+            "role",
+            "rules",
+            "task",
+            "limits",
+            "private-data",
+            "examples"
+        ]
     );
 
     let server = place.serve(&[&data[..], &["--sandbox", "none"]].concat());
     assert_eq!(profiles(&server), ["assistant", "support", "developer"]);
     let (_, brief) = get(&server.url("/system-prompt?profile_id=support&form=brief"));
     assert!(brief.encode_utf16().count() <= 2_000);
-    assert!(brief.contains("Promise nothing beyond"), "it has a priority");
+    assert!(
+        brief.contains("Promise nothing beyond"),
+        "it has a priority"
+    );
     assert!(!brief.contains("The brakes squeal"), "it has none");
 
     compose(&["variables", "set", "shop", "Second Wheel"]);
     eventually("the new name", PATIENCE, || {
         let (_, prompt) = get(&server.url("/system-prompt"));
-        prompt.starts_with("You work for Second Wheel").then_some(())
+        prompt
+            .starts_with("You work for Second Wheel")
+            .then_some(())
     });
-    assert!(place.read("team/system_prompts.yaml").contains("  # Answers of the support name this"));
+    assert!(
+        place
+            .read("team/system_prompts.yaml")
+            .contains("  # Answers of the support name this")
+    );
     compose(&["undo"]);
     assert_eq!(compose(&["compose"]), assistant);
 }
@@ -111,18 +134,26 @@ fn computer_use_has_a_guide_of_its_own_and_a_skill_that_runs() {
     assert_eq!(profiles(&server), ["operator", "researcher"]);
     let (_, prompt) = get(&server.url("/system-prompt?chat_id=chat-1"));
     assert!(prompt.contains("## Your computer") && !prompt.contains("## Your workspace"));
-    assert!(prompt.contains(&server.url("/files/chat-1/NAME")), "{prompt}");
+    assert!(
+        prompt.contains(&server.url("/files/chat-1/NAME")),
+        "{prompt}"
+    );
     assert!(prompt.contains("/mnt/skills/public/monthly-report/SKILL.md"));
 
     let export = place.read("computer/sales.csv");
     let upload = Client::new().put(server.url("/api/uploads/chat-1/sales.csv"));
     assert_eq!(upload.body(export).send().unwrap().status(), 201);
     let url = server.url("/mcp");
-    let chat = Chat { url: &url, id: "chat-1" };
+    let chat = Chat {
+        url: &url,
+        id: "chat-1",
+    };
     assert_eq!(chat.bash("cat ~/README.md"), prompt);
     let script = "sh /mnt/skills/public/monthly-report/scripts/by-region.sh";
     let output = "/mnt/user-data/outputs/report.csv";
-    chat.bash(&format!("{script} /mnt/user-data/uploads/sales.csv > {output}"));
+    chat.bash(&format!(
+        "{script} /mnt/user-data/uploads/sales.csv > {output}"
+    ));
     assert_eq!(
         get(&server.url("/files/chat-1/report.csv")).1,
         "region,amount\nSouth,1874.75\nNorth,1610.75\nWest,95.00\ntotal,3580.50\n"
@@ -130,10 +161,16 @@ fn computer_use_has_a_guide_of_its_own_and_a_skill_that_runs() {
     // What it cannot read it names, and it refuses another table.
     chat.bash("printf 'date,region,amount\\r\\nx,North,1.5\\r\\nx,West,much\\r\\n' > own.csv; echo id,region > other.csv");
     let said = chat.bash(&format!("{script} own.csv"));
-    assert!(said.contains("line 3 cannot be read: x,West,much"), "{said}");
+    assert!(
+        said.contains("line 3 cannot be read: x,West,much"),
+        "{said}"
+    );
     assert!(said.contains("North,1.50\ntotal,1.50"), "{said}");
     let said = chat.bash(&format!("{script} other.csv; echo $?"));
-    assert!(said.ends_with("the first line is not date,region,amount\n1"), "{said}");
+    assert!(
+        said.ends_with("the first line is not date,region,amount\n1"),
+        "{said}"
+    );
 }
 
 const CALLERS: [&str; 4] = ["chat-platform", "litellm", "admin", "upstream"];
@@ -149,7 +186,10 @@ fn key(caller: &str) -> String {
 fn gateway() -> Place {
     let place = copied("gateway", ".");
     for caller in CALLERS {
-        place.write(&format!("secrets/{caller}.key"), &format!("{}\n", key(caller)));
+        place.write(
+            &format!("secrets/{caller}.key"),
+            &format!("{}\n", key(caller)),
+        );
     }
     place.with("SEARCH_TOKEN", "token-0123456789")
 }
@@ -160,7 +200,12 @@ fn ask(server: &Server, method: Method, path: &str, caller: &str) -> RequestBuil
 }
 
 fn prompt(server: &Server, query: &str) -> String {
-    let request = ask(server, Method::GET, &format!("/system-prompt?{query}"), "chat-platform");
+    let request = ask(
+        server,
+        Method::GET,
+        &format!("/system-prompt?{query}"),
+        "chat-platform",
+    );
     request.send().unwrap().text().unwrap()
 }
 
@@ -179,7 +224,10 @@ fn instructions(server: &Server, caller: &str) -> String {
         "clientInfo": {"name": "test", "version": "1"},
     });
     let answer = mcp(server, caller, "initialize", &parameters);
-    answer["result"]["instructions"].as_str().unwrap().to_owned()
+    answer["result"]["instructions"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -207,18 +255,43 @@ fn without_its_keys_the_gateway_does_not_start() {
 fn the_gateway_tells_callers_apart() {
     let server = gateway().serve(&AS_TEXT);
     let status = |request: RequestBuilder| request.send().unwrap().status().as_u16();
-    let prompts = |query: &str| ask(&server, Method::GET, &format!("/system-prompt{query}"), "chat-platform");
+    let prompts = |query: &str| {
+        ask(
+            &server,
+            Method::GET,
+            &format!("/system-prompt{query}"),
+            "chat-platform",
+        )
+    };
     assert_eq!(get(&server.url("/system-prompt?chat_id=chat-1")).0, 401);
     assert_eq!(status(prompts("")), 400, "a chat has to be named");
-    assert_eq!(status(prompts("?chat_id=chat-1").header("host", "foreword:8081")), 200);
-    assert_eq!(status(prompts("?chat_id=chat-1").header("host", "elsewhere:8081")), 403);
+    assert_eq!(
+        status(prompts("?chat_id=chat-1").header("host", "foreword:8081")),
+        200
+    );
+    assert_eq!(
+        status(prompts("?chat_id=chat-1").header("host", "elsewhere:8081")),
+        403
+    );
 
     let own = instructions(&server, "chat-platform");
-    assert!(own.starts_with("You are the assistant of Example Ltd."), "{own}");
-    assert!(own.contains("- Conversation: chat-1\n- Signed in as: ann@example.com\n"), "{own}");
+    assert!(
+        own.starts_with("You are the assistant of Example Ltd."),
+        "{own}"
+    );
+    assert!(
+        own.contains("- Conversation: chat-1\n- Signed in as: ann@example.com\n"),
+        "{own}"
+    );
     let neutral = instructions(&server, "litellm");
-    assert!(neutral.contains("- Conversation: (known at call time)\n"), "{neutral}");
-    assert!(!neutral.contains("chat-1") && !neutral.contains("ann@"), "{neutral}");
+    assert!(
+        neutral.contains("- Conversation: (known at call time)\n"),
+        "{neutral}"
+    );
+    assert!(
+        !neutral.contains("chat-1") && !neutral.contains("ann@"),
+        "{neutral}"
+    );
     // Up to what belongs to a session, they are the same.
     let stable = own.find("\n\nThese instructions as a whole").unwrap();
     assert!(neutral.starts_with(&own[..stable]), "{neutral}");
@@ -240,15 +313,28 @@ fn the_gateway_puts_a_profile_into_chats() {
         .serve(&AS_TEXT);
     let message = json!({"role": "user", "content": "Who are you?"});
     let body = json!({"model": "m@support", "messages": [message]});
-    let request = ask(&server, Method::POST, "/v1/chat/completions", "chat-platform");
+    let request = ask(
+        &server,
+        Method::POST,
+        "/v1/chat/completions",
+        "chat-platform",
+    );
     let answer = request.json(&body).send().unwrap();
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers()["x-profile-id"], "support");
     let asked = upstream.asked();
-    assert!(asked.contains(&format!("Bearer {}", key("upstream"))), "{asked}");
-    assert!(asked.contains("You are the first help for devices and accounts."), "{asked}");
+    assert!(
+        asked.contains(&format!("Bearer {}", key("upstream"))),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("You are the first help for devices and accounts."),
+        "{asked}"
+    );
     assert!(!asked.contains(&key("chat-platform")), "{asked}");
-    let models = ask(&server, Method::GET, "/v1/models", "chat-platform").send().unwrap();
+    let models = ask(&server, Method::GET, "/v1/models", "chat-platform")
+        .send()
+        .unwrap();
     assert!(models.text().unwrap().contains("\"m@research\""));
 }
 

@@ -9,6 +9,8 @@
     reason = "what the tests share is not inside of `#[test]`"
 )]
 
+#[cfg(unix)]
+mod backups;
 mod bad_input;
 mod calls;
 mod chat;
