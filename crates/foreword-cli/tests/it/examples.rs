@@ -1,6 +1,6 @@
 //! The examples do what their pages say: each is copied, checked, and used through the real binary.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use reqwest::{
     Method,
@@ -9,6 +9,7 @@ use reqwest::{
 use serde_json::{Value, json};
 
 use crate::{
+    chat::Chat,
     support::{PATIENCE, Place, Server, eventually, get},
     upstream::Upstream,
 };
@@ -122,11 +123,8 @@ fn the_small_team_has_three_profiles_that_share_sections() {
     assert_eq!(compose(&["compose"]), assistant);
 }
 
-#[cfg(unix)]
 #[test]
 fn computer_use_has_a_guide_of_its_own_and_a_skill_that_runs() {
-    use crate::chat::Chat;
-
     let place = copied("computer-use", "computer");
     let data = ["--data", "computer"];
     check(&place, &data);
@@ -186,10 +184,9 @@ fn key(caller: &str) -> String {
 fn gateway() -> Place {
     let place = copied("gateway", ".");
     for caller in CALLERS {
-        place.write(
-            &format!("secrets/{caller}.key"),
-            &format!("{}\n", key(caller)),
-        );
+        let path = format!("secrets/{caller}.key");
+        place.write(&path, &format!("{}\n", key(caller)));
+        fs::set_permissions(place.path(&path), fs::Permissions::from_mode(0o600)).unwrap();
     }
     place.with("SEARCH_TOKEN", "token-0123456789")
 }
@@ -253,7 +250,8 @@ fn without_its_keys_the_gateway_does_not_start() {
 
 #[test]
 fn the_gateway_tells_callers_apart() {
-    let server = gateway().serve(&AS_TEXT);
+    let place = gateway();
+    let server = place.serve(&AS_TEXT);
     let status = |request: RequestBuilder| request.send().unwrap().status().as_u16();
     let prompts = |query: &str| {
         ask(
@@ -308,9 +306,8 @@ fn the_gateway_tells_callers_apart() {
 fn the_gateway_puts_a_profile_into_chats() {
     let upstream = Upstream::start();
     let base_url = format!("http://{}/v1", upstream.address);
-    let server = gateway()
-        .with("FOREWORD_CHAT__UPSTREAM__BASE_URL", &base_url)
-        .serve(&AS_TEXT);
+    let place = gateway().with("FOREWORD_CHAT__UPSTREAM__BASE_URL", &base_url);
+    let server = place.serve(&AS_TEXT);
     let message = json!({"role": "user", "content": "Who are you?"});
     let body = json!({"model": "m@support", "messages": [message]});
     let request = ask(
@@ -343,9 +340,8 @@ fn the_gateway_hands_the_search_to_one_profile() {
     // Another Foreword stands for the search: it has one tool.
     let search_place = Place::new().with("FOREWORD_API_KEY", "token-0123456789");
     let search = search_place.serve(&["--sandbox", "none"]);
-    let server = gateway()
-        .with("SEARCH_URL", &search.url("/mcp"))
-        .serve(&AS_TEXT);
+    let place = gateway().with("SEARCH_URL", &search.url("/mcp"));
+    let server = place.serve(&AS_TEXT);
     eventually("the tools of the search", PATIENCE, || {
         let prompt = prompt(&server, "chat_id=chat-1&profile_id=research");
         prompt.contains("search__read_me").then_some(())

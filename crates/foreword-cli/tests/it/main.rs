@@ -21,6 +21,7 @@ mod configuration;
 mod connections;
 mod documents;
 mod edits;
+#[cfg(unix)]
 mod examples;
 mod faults;
 mod help;
