@@ -9,6 +9,8 @@
     reason = "what the tests share is not inside of `#[test]`"
 )]
 
+#[cfg(unix)]
+mod backups;
 mod bad_input;
 mod calls;
 mod chat;
@@ -19,6 +21,8 @@ mod configuration;
 mod connections;
 mod documents;
 mod edits;
+#[cfg(unix)]
+mod examples;
 mod faults;
 mod help;
 mod prompts;

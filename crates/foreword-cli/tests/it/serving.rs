@@ -102,6 +102,31 @@ fn fault_25_it_refuses_to_serve_a_network_without_a_key() {
 }
 
 #[test]
+fn a_cluster_probes_and_scrapes_it_by_an_address_that_it_does_not_know() {
+    let place = Place::new().with("FOREWORD_API_KEY", "0123456789abcdef");
+    let server = place.serve(&["--listen", "0.0.0.0:0", "--sandbox", "none"]);
+    let client = reqwest::blocking::Client::new();
+    // As kubelet and Prometheus ask: by the address of the pod.
+    let ask = |path: &str| {
+        client
+            .get(server.url(path))
+            .header("host", "10.244.1.7:8081")
+    };
+    let status = |request: reqwest::blocking::RequestBuilder| request.send().unwrap().status();
+    for probe in ["/health", "/healthz", "/readyz"] {
+        assert_eq!(status(ask(probe)), 200, "{probe}");
+    }
+    assert_eq!(status(ask("/metrics")), 401);
+    let metrics = ask("/metrics").bearer_auth("0123456789abcdef");
+    let metrics = metrics.send().unwrap();
+    assert_eq!(metrics.status(), 200);
+    assert!(metrics.text().unwrap().contains("foreword_"));
+    // All else is refused under such a name, with the key too.
+    let prompt = ask("/system-prompt").bearer_auth("0123456789abcdef");
+    assert_eq!(status(prompt), 403);
+}
+
+#[test]
 fn with_a_key_requests_without_it_are_refused() {
     let place = Place::new().with("FOREWORD_API_KEY", "s3cret");
     let mut server = place.serve(&[]);

@@ -128,15 +128,16 @@ impl Place {
             address: String::new(),
             directory: self.directory.path().to_owned(),
         };
-        let listening = server.wait_for_line("http://127.0.0.1:");
-        let from = listening.find("127.0.0.1:").unwrap();
+        // On all addresses, it is asked on one of them.
+        let is_for_all = arguments.iter().any(|word| word.starts_with("0.0.0.0:"));
+        let host = if is_for_all { "0.0.0.0" } else { "127.0.0.1" };
+        let listening = server.wait_for_line(&format!("http://{host}:"));
+        let from = listening.find(host).unwrap();
         let address: String = listening[from..]
             .chars()
             .take_while(|character| character.is_ascii_digit() || ".:".contains(*character))
             .collect();
-        address
-            .trim_end_matches(':')
-            .clone_into(&mut server.address);
+        server.address = address.trim_end_matches(':').replace(host, "127.0.0.1");
         server
     }
 
