@@ -58,16 +58,16 @@ can_make_environments() {
     python3 -c 'import ensurepip, venv' 2>/dev/null
 }
 
-# Makes the Node.js environment of the peers unless it is there, and names it in `environment`.
+# Makes the Node.js environment of directory $1, that of the peers without one, unless it is there, and names it in `environment`.
 need_node_environment() {
-    local sources=tests/peers/node
-    environment=$cache/node-$( (uname -sm && cat $sources/package.json $sources/package-lock.json) | digest)
+    local sources=${1-tests/peers/node}
+    environment=$cache/node-$( (uname -sm && cat "$sources/package.json" "$sources/package-lock.json") | digest)
     [[ -e $environment/complete ]] && return
     need_program npm npm
     echo "installing $sources/package-lock.json" >&2
     rm -rf "$environment"
     mkdir -p "$environment"
-    cp $sources/package.json $sources/package-lock.json $sources/.npmrc "$environment"
+    cp "$sources/package.json" "$sources/package-lock.json" "$sources/.npmrc" "$environment"
     npm ci --prefix "$environment" --no-audit --no-fund --loglevel=error >&2 ||
         left_out "the packages of $sources/package-lock.json could not be installed"
     touch "$environment/complete"

@@ -158,6 +158,9 @@ class Upstream:
                 setattr(request, name, value)
             self.changed.notify_all()
 
+    def answer(self, connection: "Connection", request: Received) -> "Answer":
+        return Answer(self, connection, request)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
         # Cancelled when the server stops; nobody waits for this task then.
@@ -167,7 +170,7 @@ class Upstream:
                 with self.changed:
                     self.received.append(request)
                     self.changed.notify_all()
-                answer = Answer(self, connection, request)
+                answer = self.answer(connection, request)
                 try:
                     await connection.unless_left(answer.write())
                 except (Left, ConnectionError):

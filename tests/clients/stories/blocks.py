@@ -1,0 +1,58 @@
+"""The blocks of pages whose clients do not run here: each is read as its client would, and leads to a Foreword with the prompt."""
+
+import json
+import re
+
+import page
+from bench import KEY, Bench, Setting
+from harness import Report, expect, same
+from wire import Caller, Stdio
+
+# The page, what tells its blocks apart, and the chat that is in it.
+BLOCKS = [
+    ("claude-desktop", '"command"'),
+    ("cursor", '"url"'),
+    ("cursor", '"command"'),
+    ("vscode", '"url"'),
+    ("vscode", '"command"'),
+]
+
+
+def run(setting: Setting, report: Report) -> None:
+    for client, holds in BLOCKS:
+        with Bench(setting, report, client) as bench, report.case(f"{client}: the block with {holds} leads to the prompt"):
+            leads_to_prompt(bench, json.loads(bench.block("json", holds)))
+    with Bench(setting, report, "cursor") as bench, report.case("cursor: the command writes the prompt into a file"):
+        bench.run(["bash", "-ec", bench.block("sh", "AGENTS.md")])
+        same((bench.work / "AGENTS.md").read_text(), bench.foreword.forms("my-project")["full"])
+    with Bench(setting, report, "overview") as bench, report.case("clients.md: the program in it gets the prompt, and calls a tool"):
+        program = page.block("../clients", "python").replace(page.ADDRESS, bench.foreword.url)
+        (bench.work / "client.py").write_text(program)
+        said = bench.run([setting.current / "bin/python", bench.work / "client.py"])
+        same(said.split(), [*bench.foreword.forms("chat-1")["full"].split(), "hello"])
+    with Bench(setting, report, "n8n") as bench, report.case("n8n: the prompt of step 1 is that of the server of step 3"):
+        headers = {"X-Chat-Id": "7f3a", "X-User-Email": "ann@example.com"}
+        authorization = {"Authorization": f"Bearer {KEY}"}
+        prompt = bench.foreword.ok("/system-prompt", headers | authorization).text
+        expect("7f3a" in prompt, prompt)
+        server = Caller(f"{bench.foreword.url}/mcp/c/7f3a", "legacy", authorization)
+        guide = server.call("bash_tool", {"command": "cat README.md"})["content"][0]["text"]
+        same(guide.rstrip(), bench.foreword.forms("7f3a")["full"].rstrip())
+
+
+def leads_to_prompt(bench: Bench, config: dict) -> None:
+    servers = config.get("mcpServers") or config["servers"]
+    same(list(servers), ["foreword"])
+    server = servers["foreword"]
+    if "url" in server:
+        headers = {name: re.sub(r"\$\{[^}]*\}", KEY, value) for name, value in server["headers"].items()}
+        said = Caller(server["url"], "legacy", headers).request("initialize")["instructions"]
+        same(said, bench.foreword.forms("my-project")["full"])
+        return
+    same(server["command"].rpartition("/")[2], "foreword")
+    chat = server["args"][server["args"].index("--chat") + 1]
+    command = [str(bench.setting.binary), *server["args"]]
+    with Stdio(command, bench.environment, bench.home / "stdio.log") as client:
+        expect(f"You work in chat {chat}." in client.greeting["instructions"], client.greeting)
+        guide = client.request("tools/call", {"name": "bash_tool", "arguments": {"command": "cat README.md"}})
+        same(guide["content"][0]["text"].rstrip(), client.greeting["instructions"].rstrip())
