@@ -18,6 +18,14 @@ def block(page: str, language: str, holds: str = "") -> str:
     return found[0]
 
 
+def words(page: str, start: str) -> str:
+    """The one piece of code within a sentence of `page` that begins with `start`."""
+    found = re.findall(rf"(?<!`)`({re.escape(start)}[^`]*)`(?!`)", (PAGES / f"{page}.md").read_text())
+    if len(found) != 1:
+        raise AssertionError(f"{page}.md has {len(found)} pieces of code that begin with {start!r}, not 1")
+    return found[0]
+
+
 def filled(text: str, values: dict[str, str]) -> str:
     """`text` with what a reader would put in place of the left; each has to be there."""
     for old, new in values.items():

@@ -2,6 +2,7 @@
 
 import json
 
+import page
 from bench import KEY, Bench, Setting
 from harness import Report
 from page import filled
@@ -42,6 +43,9 @@ def run(setting: Setting, report: Report) -> None:
         bench.count("HTTP, hint, and /v1/messages", both, forms, "without a workspace")
         removed()
         bench.count("/v1/messages", both, forms, "without a workspace", again=False)
+        name, _, value = page.words("claude-code", "ANTHROPIC_CUSTOM_HEADERS=").partition("=")
+        profile = through | {name: value.strip("'")}
+        bench.tells("the profile of the page", lambda question: ask(question, profile), "You write code for Example Ltd, and a heron reads it.")
 
         (bench.work / ".mcp.json").write_text(bench.block("json"))
         settings = bench.home / ".claude/settings.json"
