@@ -2,7 +2,7 @@
 title: Foreword
 author: The Foreword authors
 version: 0.1.0
-required_open_webui_version: 0.12.0
+required_open_webui_version: 0.12.4
 license: MIT OR Apache-2.0
 description: Puts the prompt that Foreword composes for the chat before each conversation, hands attached files on, and links to files that the model made.
 """
@@ -35,7 +35,8 @@ log = logging.getLogger(__name__)
 MARK = re.compile(r"^<!-- foreword [0-9a-f]{16} -->[ \t\r]*$", re.MULTILINE)
 REVISION = re.compile(r"[0-9a-f]{16}")
 # The line that `outlet` puts behind an answer. Its links change from week to week, so it is known by their shape.
-LINKS = re.compile(r"\n*^\[[^]\n]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]\n]*\]\(https?://[^\s()]+/archive\)\s*\Z", re.MULTILINE)
+LINKS = re.compile(r"\[[^]]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]]*\]\(https?://[^\s()]+/archive\)")
+LINKS_LENGTH = 4096
 LINK = re.compile(r"https?://[^\s()<>]+")
 # What one answer, and all prompts that are kept, may hold.
 ANSWER_BYTES = 4 << 20
@@ -125,6 +126,8 @@ class Filter:
         if self.valves.sync_uploads and session.chat:
             try:
                 await self.sync_uploads(session, attached_files(body, __metadata__), (__user__ or {}).get("id"))
+            except Away as away:
+                log.warning("files of a chat were not copied to Foreword: %s", str(away) or "it does not answer")
             except Exception as error:  # noqa: BLE001 - the conversation goes on without them
                 log.warning("files of a chat were not copied to Foreword: %s", reason(error))
         return body
@@ -136,10 +139,9 @@ class Filter:
         __metadata__: dict | None = None,
         __event_emitter__: Callable[[dict], Awaitable[None]] | None = None,
     ) -> dict:
-        """Puts the prompt in place after all if it was left to Foreword's MCP server, and that gave none. After each tool call
-        this runs again; by then Open WebUI may have put texts of others before a prompt that is there."""
-        left = self.leaves_it(body, __metadata__) and not self.server_gave_it(__metadata__)
-        if left and not has_prompt(body.get("messages") or []):
+        """Puts the prompt in place after all if it was left to Foreword's MCP server, and that gave none. This runs again after
+        each tool call, with what is there by then, and with what Open WebUI put before and behind it."""
+        if self.leaves_it(body, __metadata__) and not self.server_gave_it(__metadata__):
             session = Session.of(self.valves, body, __user__, __metadata__)
             await self.inject(body, session, __event_emitter__)
         return body
@@ -151,6 +153,8 @@ class Filter:
         if self.valves.file_links and session.chat and answers:
             try:
                 await self.add_links(session, answers[-1])
+            except Away as away:
+                log.debug("an answer has no links to its files: %s", away)
             except Exception as error:  # noqa: BLE001 - an answer without links is an answer
                 log.warning("an answer has no links to its files: %s", reason(error))
         return body
@@ -180,12 +184,12 @@ class Filter:
         kept = self.kept.get(session)
         known = {"If-None-Match": f'"{kept.revision}"'} if kept else {}
         try:
-            answer = await self.ask(session, "/system-prompt", known)
+            answer = await self.ask(session, "/system-prompt", known, tells=True)
             if answer.status == 304 and kept:
                 kept = kept._replace(**links_of(answer.headers))
             elif answer.status == 200 and REVISION.fullmatch(answer.headers.get("X-Prompt-Revision", "")):
-                text = answer.body.decode()
-                kept = Prompt(text, answer.headers["X-Prompt-Revision"], **links_of(answer.headers))
+                revision = answer.headers["X-Prompt-Revision"]
+                kept = Prompt(answer.body.decode(), len(answer.body), revision, **links_of(answer.headers))
             else:
                 # It is there, and says that this session gets none.
                 self.forget(session)
@@ -206,41 +210,46 @@ class Filter:
     def keep(self, session: "Session", prompt: "Prompt") -> None:
         self.forget(session)
         self.kept[session] = prompt
-        self.kept_bytes += len(prompt.text)
+        self.kept_bytes += prompt.size
         while len(self.kept) > self.valves.cache_entries or self.kept_bytes > KEPT_BYTES:
             _, oldest = self.kept.popitem(last=False)
-            self.kept_bytes -= len(oldest.text)
+            self.kept_bytes -= oldest.size
 
     def forget(self, session: "Session") -> None:
         if gone := self.kept.pop(session, None):
-            self.kept_bytes -= len(gone.text)
+            self.kept_bytes -= gone.size
 
     # Foreword.
 
     async def ask(
-        self, session: "Session", path: str, headers: dict | None = None, file: str | None = None
+        self,
+        session: "Session",
+        path: str,
+        headers: dict | None = None,
+        file: str | None = None,
+        seconds: float | None = None,
+        tells: bool = False,
     ) -> "Answer":
-        """Its answer, or `Away`. A file is sent with PUT."""
-        base, until = self.away
-        now = time.monotonic()
-        if base == session.base_url and now < until:
+        """Its answer, or `Away`. A file is sent with PUT. Only a request that `tells` decides whether it is away, for all: others
+        may be slow for reasons of their own."""
+        known_away = self.away[0] == session.base_url
+        if known_away and time.monotonic() < self.away[1]:
             raise Away
-        if base == session.base_url:
-            # One request finds out; the others do not wait for it.
-            self.away = (base, now + self.valves.retry_seconds)
-        seconds = self.valves.upload_timeout_seconds if file else self.valves.timeout_seconds
+        if known_away and tells:
+            # This one finds out; the others do not wait for it.
+            self.away = (session.base_url, time.monotonic() + self.valves.retry_seconds)
         try:
-            answer = await exchange(session, path, headers or {}, file, seconds)
+            answer = await exchange(session, path, headers or {}, file, seconds or self.valves.timeout_seconds)
+            trouble = answer.trouble() if answer.status >= 500 or answer.status == 429 else ""
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            if not file:
-                self.is_away(session, reason(error))
-            raise Away from error
-        if answer.status >= 500 or answer.status == 429:
-            self.is_away(session, answer.trouble())
-            raise Away
-        if self.away[0] == session.base_url:
+            trouble = reason(error)
+        if trouble:
+            if tells:
+                self.is_away(session, trouble)
+            raise Away(trouble)
+        if tells and self.away[0] == session.base_url:
             log.info("Foreword answers again")
-        self.away = ("", 0.0)
+            self.away = ("", 0.0)
         return answer
 
     def is_away(self, session: "Session", why: str) -> None:
@@ -251,13 +260,10 @@ class Filter:
     # Files.
 
     async def add_links(self, session: "Session", answer: dict) -> None:
-        try:
-            outputs = await self.ask(session, f"/api/outputs/{quote(session.chat, safe='')}?limit=1")
-            if outputs.status != 200 or not outputs.json().get("total"):
-                return
-            prompt = await self.prompt(session)
-        except Away:
+        outputs = await self.ask(session, f"/api/outputs/{quote(session.chat, safe='')}?limit=1")
+        if outputs.status != 200 or not outputs.json().get("total"):
             return
+        prompt = await self.prompt(session)
         if not (prompt and prompt.preview_url and prompt.archive_url):
             return
         line = f"[{label(self.valves.preview_label)}]({prompt.preview_url}) · [{label(self.valves.archive_label)}]({prompt.archive_url})"
@@ -292,19 +298,18 @@ class Filter:
                 while len(self.hashes) > KEPT_HASHES:
                     self.hashes.popitem(last=False)
             chat = f"/api/uploads/{quote(session.chat, safe='')}"
-            try:
-                if there is None:
-                    manifest = await self.ask(session, f"{chat}/manifest")
-                    if manifest.status != 200:
-                        log.warning("files of a chat were not copied to Foreword: %s", manifest.trouble())
-                        return
-                    there = manifest.json()
-                name = free_name(file.filename, self.hashes[id], there)
-                if there.get(name) == self.hashes[id]:
-                    continue
-                answer = await self.ask(session, f"{chat}/{quote(name, safe='')}", file=path)
-            except Away:
-                return
+            # Foreword hashes what it has not hashed yet, which can take as long as copying it.
+            seconds = self.valves.upload_timeout_seconds
+            if there is None:
+                manifest = await self.ask(session, f"{chat}/manifest", seconds=seconds)
+                if manifest.status != 200:
+                    log.warning("files of a chat were not copied to Foreword: %s", manifest.trouble())
+                    return
+                there = manifest.json()
+            name = free_name(file.filename, self.hashes[id], there)
+            if there.get(name) == self.hashes[id]:
+                continue
+            answer = await self.ask(session, f"{chat}/{quote(name, safe='')}", file=path, seconds=seconds)
             if answer.status in (200, 201):
                 there[name] = self.hashes[id]
             else:
@@ -342,6 +347,7 @@ class Session(NamedTuple):
 
 class Prompt(NamedTuple):
     text: str
+    size: int
     revision: str
     preview_url: str
     archive_url: str
@@ -388,7 +394,7 @@ async def exchange(session: Session, path: str, headers: dict, file: str | None,
             async for piece in response.content.iter_chunked(1 << 16):
                 body += piece
                 if len(body) > ANSWER_BYTES:
-                    raise aiohttp.ClientPayloadError("the answer is too long")
+                    raise ValueError("the answer is too long")
             return Answer(response.status, response.headers, body)
     finally:
         if stream:
@@ -406,17 +412,14 @@ def reason(error: BaseException) -> str:
 def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
     """The prompt before all else. A system message that comes first stays as it is behind it, in the same message: Open WebUI
     makes one message of all in the end, and keeps only the first one when it asks the model again after a tool."""
-    if not prompt.text.strip():
-        return messages
     text = f"{prompt.text}\n<!-- foreword {prompt.revision} -->"
     first = messages[0] if messages else {}
+    there = first.get("role") == "system" and text in str(first.get("content"))
+    if there or not prompt.text.strip():
+        return messages
     if first.get("role") == "system" and isinstance(first.get("content"), str):
         return [first | {"content": f"{text}\n{first['content']}"}, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
-
-
-def has_prompt(messages: list[dict]) -> bool:
-    return without_prompt(messages) != messages
 
 
 def without_prompt(messages: list[dict]) -> list[dict]:
@@ -436,7 +439,7 @@ def without_prompt(messages: list[dict]) -> list[dict]:
 def without_links(messages: list[dict]) -> list[dict]:
     """The messages without the links of `outlet`, which are for people: a model would make them up itself soon."""
     return [
-        message | {"content": LINKS.sub("", message["content"])}
+        message | {"content": unlinked(message["content"])}
         if message.get("role") == "assistant" and isinstance(message.get("content"), str)
         else message
         for message in messages
@@ -445,7 +448,13 @@ def without_links(messages: list[dict]) -> list[dict]:
 
 def linked(text: str, line: str) -> str:
     """The text with the line at its end, once."""
-    return f"{LINKS.sub('', text)}\n\n{line}"
+    return f"{unlinked(text).rstrip()}\n\n{line}"
+
+
+def unlinked(text: str) -> str:
+    """The text without such a line at its end."""
+    before, _, last = text.rstrip().rpartition("\n")
+    return before.rstrip() if len(last) <= LINKS_LENGTH and LINKS.fullmatch(last) else text
 
 
 def texts_of(message: dict) -> list[dict]:
