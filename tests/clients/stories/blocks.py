@@ -23,8 +23,9 @@ def run(setting: Setting, report: Report) -> None:
         with Bench(setting, report, client) as bench, report.case(f"{client}: the block with {holds} leads to the prompt"):
             leads_to_prompt(bench, json.loads(bench.block("json", holds)))
     with Bench(setting, report, "cursor") as bench, report.case("cursor: the command writes the prompt into a file"):
-        bench.run(["bash", "-ec", bench.block("sh", "AGENTS.md")])
-        same((bench.work / "AGENTS.md").read_text(), bench.foreword.forms("my-project")["full"])
+        bench.run(["bash", "-ec", bench.block("sh", "foreword.mdc")])
+        neutral = bench.foreword.ok("/system-prompt?form=neutral", {"Authorization": f"Bearer {KEY}"}).text
+        same((bench.work / ".cursor/rules/foreword.mdc").read_text(), f"---\nalwaysApply: true\n---\n{neutral}")
     with Bench(setting, report, "overview") as bench, report.case("clients.md: the program in it gets the prompt, and calls a tool"):
         program = page.block("../clients", "python").replace(page.ADDRESS, bench.foreword.url)
         (bench.work / "client.py").write_text(program)

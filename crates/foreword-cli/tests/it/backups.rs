@@ -65,7 +65,7 @@ fn a_backup_of_weeks_ago_is_restored_elsewhere_with_chats_links_skills_and_histo
     };
     bash(
         &server.url("/mcp"),
-        "echo result > /mnt/user-data/outputs/a.txt; echo note > ~/note.txt",
+        "echo result > /mnt/user-data/outputs/a.txt; echo note > ~/note.txt; mkdir -p ~/project/skills; echo own > ~/project/skills/x",
     );
     place.run(&["global", "set", "--content", "Be brief."]).ok();
     let prompt = "/system-prompt?chat_id=chat-1";
@@ -95,9 +95,9 @@ fn a_backup_of_weeks_ago_is_restored_elsewhere_with_chats_links_skills_and_histo
     // The link alone, without a key.
     let opened = crate::support::get(&server.url(&format!("{link}/a.txt")));
     assert_eq!(opened, (200, "result\n".to_owned()));
-    let found = bash(&server.url("/mcp"), "cat ~/note.txt; ls /mnt/skills/public");
+    let found = bash(&server.url("/mcp"), "cat ~/note.txt ~/project/skills/x; ls /mnt/skills/public");
     assert!(
-        found.starts_with("note\n") && found.contains("pdf"),
+        found.starts_with("note\nown\n") && found.contains("pdf"),
         "{found}"
     );
     elsewhere.run(&["undo"]).ok();
