@@ -95,7 +95,10 @@ fn a_backup_of_weeks_ago_is_restored_elsewhere_with_chats_links_skills_and_histo
     // The link alone, without a key.
     let opened = crate::support::get(&server.url(&format!("{link}/a.txt")));
     assert_eq!(opened, (200, "result\n".to_owned()));
-    let found = bash(&server.url("/mcp"), "cat ~/note.txt ~/project/skills/x; ls /mnt/skills/public");
+    let found = bash(
+        &server.url("/mcp"),
+        "cat ~/note.txt ~/project/skills/x; ls /mnt/skills/public",
+    );
     assert!(
         found.starts_with("note\nown\n") && found.contains("pdf"),
         "{found}"
