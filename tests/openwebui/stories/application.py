@@ -275,7 +275,7 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
             page.evaluate("document.querySelector('#send-message-button').click()")
             page.until("location.pathname.startsWith('/c/')", 60)
             chat = page.evaluate("location.pathname").removeprefix("/c/")
-            page.until(LINKS_SHOWN, 60)
+            app.models.wait_for(lambda: any(b'"call_1"' in request.body for request in app.models.received[before:]), "a tool's result", 60)
             asked = [request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body]
             asked = [request for request in asked if request.get("tools")]
             same([system_of(request).count(SENTENCE) for request in asked], [1, 1])
@@ -284,10 +284,10 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
             same(list(foreword.uploads(chat)), ["Übersicht.csv"])
         with report.case("application: a browser shows the links, once, also after it was closed"):
             for _ in range(2):
+                page.until(LINKS_SHOWN, 60)
                 same(page.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
                 same(page.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
                 page.open(f"{app.url}/c/{chat}")
-                page.until(LINKS_SHOWN, 60)
     finally:
         page.close()
 
