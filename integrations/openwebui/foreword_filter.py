@@ -158,7 +158,8 @@ class Filter:
             try:
                 await self.add_links(session, answers[-1])
             except Away as away:
-                log.debug("an answer has no links to its files: %s", away)
+                # If it was away before, the log says so already.
+                log.log(logging.WARNING if str(away) else logging.DEBUG, "an answer has no links to its files: %s", away)
             except Exception as error:  # noqa: BLE001 - an answer without links is an answer
                 log.warning("an answer has no links to its files: %s", reason(error))
         return body

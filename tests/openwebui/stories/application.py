@@ -261,7 +261,8 @@ def through_both(app: OpenWebUI, foreword: Foreword, bob: Account, report: Repor
 
 def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Report) -> None:
     """The same by hand: a file is attached, a question typed."""
-    app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0)
+    # Nothing here is about time.
+    app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0, timeout_seconds=20)
     app.connect(connection(foreword))
     path = setting.directory("attached") / "Übersicht.csv"
     path.write_text("a,b\n1,2\n")
