@@ -85,7 +85,9 @@ class Filter:
             description="Copy the files that a user attaches into the chat's uploads in Foreword, where its tools find them.",
         )
         upload_max_mib: int = Field(
-            default=100, ge=0, description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`."
+            default=100,
+            ge=0,
+            description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`.",
         )
         upload_timeout_seconds: float = Field(default=60, gt=0, description="How long copying one file may take.")
         timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for anything else.")
@@ -95,7 +97,9 @@ class Filter:
             description="How long a Foreword that did not answer is not asked again; meanwhile its last prompts are used.",
         )
         cache_entries: int = Field(
-            default=1000, ge=1, description="How many prompts are kept, one for each chat and user; the oldest go first."
+            default=1000,
+            ge=1,
+            description="How many prompts are kept, one for each chat and user; the oldest go first.",
         )
         priority: int = Field(default=0, description="Filters with a larger number run later.")
 
@@ -154,7 +158,8 @@ class Filter:
             try:
                 await self.add_links(session, answers[-1])
             except Away as away:
-                log.debug("an answer has no links to its files: %s", away)
+                # If it was away before, the log says so already.
+                log.log(logging.WARNING if str(away) else logging.DEBUG, "an answer has no links to its files: %s", away)
             except Exception as error:  # noqa: BLE001 - an answer without links is an answer
                 log.warning("an answer has no links to its files: %s", reason(error))
         return body
@@ -175,7 +180,9 @@ class Filter:
         if prompt:
             body["messages"] = with_prompt(body.get("messages") or [], prompt)
         elif prompt is None and self.valves.required:
-            raise RuntimeError("the prompt of this chat cannot be had from Foreword; try again, or ask your administrator")
+            raise RuntimeError(
+                "the prompt of this chat cannot be had from Foreword; try again, or ask your administrator"
+            )
         elif prompt is None and emit:
             await emit({"type": "status", "data": {"description": "Without the prompt of Foreword", "done": True}})
 
@@ -331,7 +338,9 @@ class Session(NamedTuple):
         chat = (metadata or {}).get("chat_id") or body.get("chat_id") or ""
         user = user or {}
         email, name = (str(user.get(field) or "").strip() for field in ("email", "name"))
-        return cls(valves.base_url.rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name)
+        return cls(
+            valves.base_url.rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name
+        )
 
     def headers(self) -> dict[str, str]:
         # The address is written as Open WebUI writes it into the headers of MCP servers, since a chat belongs to one address.
@@ -367,7 +376,11 @@ class Answer(NamedTuple):
             code = str(self.json().get("code"))
         except (ValueError, AttributeError):
             code = ""
-        return f"{self.status} {code}" if re.fullmatch("[a-z_]{1,60}", code) else f"status {self.status}; is `base_url` Foreword's?"
+        return (
+            f"{self.status} {code}"
+            if re.fullmatch("[a-z_]{1,60}", code)
+            else f"status {self.status}; is `base_url` Foreword's?"
+        )
 
 
 class Away(Exception):

@@ -75,7 +75,11 @@ class Calling(upstream.Answer):
         return tools[asked[1]]
 
     def call(self, tool: dict) -> dict:
-        return {"id": "call_1", "type": "function", "function": {"name": tool["function"]["name"], "arguments": self.arguments}}
+        return {
+            "id": "call_1",
+            "type": "function",
+            "function": {"name": tool["function"]["name"], "arguments": self.arguments},
+        }
 
 
 class OpenWebUI:
@@ -83,7 +87,9 @@ class OpenWebUI:
 
     def __init__(self, url: str, models: upstream.Upstream):
         self.url, self.models = url, models
-        signed = self.post("/api/v1/auths/signup", {"name": "Ann Ö'Neil", "email": "ann@example.org", "password": PASSWORD})
+        signed = self.post(
+            "/api/v1/auths/signup", {"name": "Ann Ö'Neil", "email": "ann@example.org", "password": PASSWORD}
+        )
         self.ann = Account(signed["id"], signed["name"], signed["email"], signed["token"])
 
     def send(self, method: str, path: str, data: bytes | None, kind: str, account: Account | None) -> tuple[int, str]:
@@ -112,7 +118,12 @@ class OpenWebUI:
 
     def install_filter(self, **valves) -> None:
         """As an administrator does: paste, set the valves, switch on for all."""
-        given = {"id": FILTER_ID, "name": "Foreword", "content": FILTER.read_text(), "meta": {"description": "", "manifest": {}}}
+        given = {
+            "id": FILTER_ID,
+            "name": "Foreword",
+            "content": FILTER.read_text(),
+            "meta": {"description": "", "manifest": {}},
+        }
         made = self.post("/api/v1/functions/create", given)
         same((made["type"], made["meta"]["manifest"]["title"]), ("filter", "Foreword"))
         self.set_valves(**valves)
@@ -158,13 +169,27 @@ class OpenWebUI:
         """A question in a new chat, or in that of an earlier turn, as the browser asks it."""
         question, answer = str(uuid.uuid4()), str(uuid.uuid4())
         parent = after.answer_id if after else None
-        message = {"id": question, "parentId": parent, "childrenIds": [answer], "role": "user", "content": content, "timestamp": 1}
+        message = {
+            "id": question,
+            "parentId": parent,
+            "childrenIds": [answer],
+            "role": "user",
+            "content": content,
+            "timestamp": 1,
+        }
         if "files" in more:
             message["files"] = more["files"]
         before = self.models.count
         chats = {chat["id"] for chat in self.get("/api/v1/chats/", account)}
         messages = ([{"role": "system", "content": system}] if system else []) + [{"role": "user", "content": content}]
-        body = {"model": model, "stream": stream, "messages": messages, "user_message": message, "id": answer, "parent_id": parent}
+        body = {
+            "model": model,
+            "stream": stream,
+            "messages": messages,
+            "user_message": message,
+            "id": answer,
+            "parent_id": parent,
+        }
         body |= ({"chat_id": after.chat} if after else {}) | more
         self.post_chat(body, account)
         chat = after.chat if after else ({chat["id"] for chat in self.get("/api/v1/chats/", account)} - chats).pop()
@@ -184,7 +209,9 @@ class OpenWebUI:
         return self.models.next(before).json()
 
     def post_chat(self, body: dict, account: Account | None) -> None:
-        status, text = self.send("POST", "/api/chat/completions", json.dumps(body).encode(), "application/json", account or self.ann)
+        status, text = self.send(
+            "POST", "/api/chat/completions", json.dumps(body).encode(), "application/json", account or self.ann
+        )
         expect(status == 200 and '"error"' not in text, f"{status} {text[:500]}")
 
 

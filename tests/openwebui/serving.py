@@ -61,7 +61,9 @@ class Foreword(harness.Foreword):
     def library(self) -> Path:
         return self.data / "system_prompts.yaml"
 
-    def get(self, path: str, headers: dict[str, str] | None = None, body: object = None, timeout: float = 30) -> harness.Answer:
+    def get(
+        self, path: str, headers: dict[str, str] | None = None, body: object = None, timeout: float = 30
+    ) -> harness.Answer:
         return super().get(path, {"Authorization": f"Bearer {API_KEY}"} | (headers or {}), body, timeout)
 
     def prompt(self, chat: str = "c", email: str = "", name: str = "") -> tuple[str, str]:
@@ -144,7 +146,9 @@ class Chats:
     async def emit(self, event: dict) -> None:
         self.events.append(event)
 
-    async def inlet(self, messages: list[dict], chat: str = "c", user: dict = ANN, metadata: dict | None = None, **body) -> list[dict]:
+    async def inlet(
+        self, messages: list[dict], chat: str = "c", user: dict = ANN, metadata: dict | None = None, **body
+    ) -> list[dict]:
         """The messages as they are after the filter."""
         # Open WebUI makes new valves for each call.
         self.filter.valves = self.filter.Valves(**self.valves)
@@ -163,7 +167,12 @@ class Chats:
         """The answer as it is after the filter."""
         self.filter.valves = self.filter.Valves(**self.valves)
         answer = {"id": "2", "role": "assistant", "content": content} | ({"output": output} if output else {})
-        body = {"model": "gpt-5", "chat_id": chat, "id": "2", "messages": [{"id": "1", "role": "user", "content": "Hi"}, answer]}
+        body = {
+            "model": "gpt-5",
+            "chat_id": chat,
+            "id": "2",
+            "messages": [{"id": "1", "role": "user", "content": "Hi"}, answer],
+        }
         result = await self.filter.outlet(body, __user__=dict(user), __metadata__={"chat_id": chat})
         same(result["messages"][0]["content"], "Hi")
         return result["messages"][-1]

@@ -58,7 +58,11 @@ def connection(foreword: Foreword, readers: str = "*") -> dict:
         "key": API_KEY,
         "headers": headers,
         "config": {"enable": True, "access_grants": [grant]},
-        "info": {"id": "foreword", "name": "Foreword", "description": "The house prompt, and a workspace for each chat"},
+        "info": {
+            "id": "foreword",
+            "name": "Foreword",
+            "description": "The house prompt, and a workspace for each chat",
+        },
     }
 
 
@@ -192,16 +196,23 @@ def through_mcp(app: OpenWebUI, foreword: Foreword, bob: Account, report: Report
             turn = app.ask("More", account=account, after=turn, tool_ids=TOOL)
             same(turn.system, instructions(prompt_of(foreword, turn, account)))
     with report.case("application: and the tools, with the hint at the end of two descriptions"):
-        names = [tool["name"] for tool in foreword.caller(headers={"Authorization": f"Bearer {API_KEY}"}).listed("tools/list", "tools")]
+        names = [
+            tool["name"]
+            for tool in foreword.caller(headers={"Authorization": f"Bearer {API_KEY}"}).listed("tools/list", "tools")
+        ]
         same(turn.tools, [f"foreword_{name}" for name in names])
-        hints = [tool["function"]["name"] for tool in turn.asked[0]["tools"] if "README.md again" in tool["function"]["description"]]
+        hints = [
+            tool["function"]["name"]
+            for tool in turn.asked[0]["tools"]
+            if "README.md again" in tool["function"]["description"]
+        ]
         same(hints, ["foreword_bash_tool", "foreword_view"])
     with report.case("application: the model's and the user's own stay"):
         turn = app.ask("Hello", model="marketing", system=USERS_OWN, tool_ids=TOOL)
         same(turn.system, "\n".join([MODELS_OWN, USERS_OWN, instructions(prompt_of(foreword, turn, app.ann))]))
     with report.case("application: a tool runs in the chat's workspace, and the prompt is still there once"):
         command = "echo made > /mnt/user-data/outputs/a.txt; cat /home/assistant/README.md"
-        turn = app.ask(f'call foreword_bash_tool {json.dumps({"command": command})}', tool_ids=TOOL)
+        turn = app.ask(f"call foreword_bash_tool {json.dumps({'command': command})}", tool_ids=TOOL)
         same(len(turn.asked), 2)
         same(system_of(turn.asked[1]), turn.system)
         result = turn.asked[1]["messages"][-1]
@@ -220,7 +231,7 @@ def through_both(app: OpenWebUI, foreword: Foreword, bob: Account, report: Repor
     with report.case("application: and still links the files, and copies those that are attached"):
         file = app.attach("notes.txt", "of the meeting")
         command = "cat /mnt/user-data/uploads/notes.txt > /mnt/user-data/outputs/copy.txt; cat /mnt/user-data/outputs/copy.txt"
-        turn = app.ask(f'call foreword_bash_tool {json.dumps({"command": command})}', tool_ids=TOOL, files=[file])
+        turn = app.ask(f"call foreword_bash_tool {json.dumps({'command': command})}", tool_ids=TOOL, files=[file])
         expect("of the meeting" in turn.asked[-1]["messages"][-1]["content"], turn.asked[-1]["messages"][-1])
         expect("[All files as ZIP](http" in turn.shown, turn.shown)
         same(system_of(turn.asked[-1]).count(SENTENCE), 1)
@@ -250,7 +261,8 @@ def through_both(app: OpenWebUI, foreword: Foreword, bob: Account, report: Repor
 
 def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Report) -> None:
     """The same by hand: a file is attached, a question typed."""
-    app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0)
+    # Nothing here is about time.
+    app.set_valves(base_url=foreword.url, api_key=API_KEY, retry_seconds=0, timeout_seconds=20)
     app.connect(connection(foreword))
     path = setting.directory("attached") / "Übersicht.csv"
     path.write_text("a,b\n1,2\n")
@@ -266,7 +278,9 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
         with report.case("application: what is typed in a browser has the prompt once, the file, and its tool"):
             before = app.models.count
             document = page.call("DOM.getDocument")["root"]["nodeId"]
-            chosen = page.call("DOM.querySelector", {"nodeId": document, "selector": "input[type=file][multiple]"})["nodeId"]
+            chosen = page.call("DOM.querySelector", {"nodeId": document, "selector": "input[type=file][multiple]"})[
+                "nodeId"
+            ]
             page.call("DOM.setFileInputFiles", {"nodeId": chosen, "files": [str(path)]})
             page.until("document.body.innerText.includes('Übersicht.csv')", 30)
             page.evaluate("document.querySelector('#chat-input').focus()")
@@ -275,8 +289,14 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
             page.evaluate("document.querySelector('#send-message-button').click()")
             page.until("location.pathname.startsWith('/c/')", 60)
             chat = page.evaluate("location.pathname").removeprefix("/c/")
-            page.until(LINKS_SHOWN, 60)
-            asked = [request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body]
+            app.models.wait_for(
+                lambda: any(b'"call_1"' in request.body for request in app.models.received[before:]),
+                "a tool's result",
+                60,
+            )
+            asked = [
+                request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body
+            ]
             asked = [request for request in asked if request.get("tools")]
             same([system_of(request).count(SENTENCE) for request in asked], [1, 1])
             expect(instructions(prompt_of(foreword, chat, app.ann)) in system_of(asked[0]), system_of(asked[0]))
@@ -284,10 +304,10 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
             same(list(foreword.uploads(chat)), ["Übersicht.csv"])
         with report.case("application: a browser shows the links, once, also after it was closed"):
             for _ in range(2):
+                page.until(LINKS_SHOWN, 60)
                 same(page.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
                 same(page.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
                 page.open(f"{app.url}/c/{chat}")
-                page.until(LINKS_SHOWN, 60)
     finally:
         page.close()
 
