@@ -21,6 +21,7 @@ import string
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -32,8 +33,17 @@ from yarl import URL
 log = logging.getLogger(__name__)
 
 # The last line of a prompt in a conversation, by which it is known again; Foreword's chat endpoint writes the same one.
-MARK = re.compile(r"^<!-- foreword [0-9a-f]{16} -->[ \t\r]*$", re.MULTILINE)
+MARK = re.compile(rb"^<!-- foreword ([0-9a-f]{16}) -->[ \t\r]*$", re.MULTILINE)
 REVISION = re.compile(r"[0-9a-f]{16}")
+ZERO_REVISION = b"0" * 16
+# How many marks of one message are looked at, how many places of a prompt can be its own revision, and how many bytes are hashed
+# to find what a mark names.
+MOST_MARKS = 16
+MOST_PLACES = 4
+MARKED_BYTES = 16 << 20
+# What Open WebUI itself fills in, in a system message that comes back, and how long that may be.
+VARIABLE = re.compile(r"\{\{[^{}\n]*\}\}")
+VARIABLE_LENGTH = 256
 # The line that `outlet` puts behind an answer. Its links change from week to week, so it is known by their shape.
 LINKS = re.compile(r"\[[^]]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]]*\]\(https?://[^\s()]+/archive\)")
 LINKS_LENGTH = 4096
@@ -121,12 +131,11 @@ class Filter:
         """Puts the prompt in place before Open WebUI gathers the tools."""
         session = Session.of(self.valves, body, __user__, __metadata__)
         messages = body.get("messages") or []
-        body["messages"] = without_prompt(without_links(messages))
-        if self.leaves_it(body, __metadata__):
-            # So that there is one if the MCP server gives none.
-            await self.prompt(session)
-        else:
-            await self.inject(body, session, __event_emitter__)
+        # Also where it is left to the MCP server, so that there is one if that gives none.
+        prompt = await self.prompt(session)
+        body["messages"] = without_prompt(without_links(messages), prompt)
+        if not self.leaves_it(body, __metadata__):
+            await self.inject(body, prompt, __event_emitter__)
         if self.valves.sync_uploads and session.chat:
             try:
                 await self.sync_uploads(session, attached_files(body, __metadata__), (__user__ or {}).get("id"))
@@ -147,7 +156,7 @@ class Filter:
         each tool call, with what is there by then, and with what Open WebUI put before and behind it."""
         if self.leaves_it(body, __metadata__) and not self.server_gave_it(__metadata__):
             session = Session.of(self.valves, body, __user__, __metadata__)
-            await self.inject(body, session, __event_emitter__)
+            await self.inject(body, await self.prompt(session), __event_emitter__)
         return body
 
     async def outlet(self, body: dict, __user__: dict | None = None, __metadata__: dict | None = None) -> dict:
@@ -175,8 +184,7 @@ class Filter:
         client = ((metadata or {}).get("mcp_clients") or {}).get(self.valves.mcp_server_id)
         return bool(getattr(client, "instructions", None))
 
-    async def inject(self, body: dict, session: "Session", emit: Callable | None = None) -> None:
-        prompt = await self.prompt(session)
+    async def inject(self, body: dict, prompt: "Prompt | None", emit: Callable | None = None) -> None:
         if prompt:
             body["messages"] = with_prompt(body.get("messages") or [], prompt)
         elif prompt is None and self.valves.required:
@@ -422,10 +430,14 @@ def reason(error: BaseException) -> str:
 # Messages.
 
 
+def marked(prompt: Prompt) -> str:
+    return f"{prompt.text}\n<!-- foreword {prompt.revision} -->"
+
+
 def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
     """The prompt before all else. A system message that comes first stays as it is behind it, in the same message: Open WebUI
     makes one message of all in the end, and keeps only the first one when it asks the model again after a tool."""
-    text = f"{prompt.text}\n<!-- foreword {prompt.revision} -->"
+    text = marked(prompt)
     first = messages[0] if messages else {}
     there = first.get("role") == "system" and text in str(first.get("content"))
     if there or not prompt.text.strip():
@@ -435,18 +447,75 @@ def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
     return [{"role": "system", "content": text}, *messages]
 
 
-def without_prompt(messages: list[dict]) -> list[dict]:
-    """The messages without a prompt that stands in one already: all up to its mark."""
+def without_prompt(messages: list[dict], prompt: Prompt | None) -> list[dict]:
+    """The messages without what Foreword put into the system's before: this prompt, and all that a mark names."""
     kept = []
     for message in messages:
         content = message.get("content")
-        if message.get("role") == "system" and isinstance(content, str) and (marks := list(MARK.finditer(content))):
-            content = content[marks[-1].end() :].removeprefix("\n")
-            if not content:
+        if message.get("role") == "system" and isinstance(content, str):
+            rest = unmarked(without_known(content, prompt))
+            if content and not rest:
                 continue
-            message = message | {"content": content}
+            message = message | {"content": rest}
         kept.append(message)
     return kept
+
+
+def unmarked(content: str) -> str:
+    """The text without prompts that hash to the mark behind them. Anybody can write a mark: what is no prompt stays."""
+    text = content.encode("utf-8", "surrogatepass")
+    rest, at, budget = b"", 0, MARKED_BYTES
+    for mark in islice(MARK.finditer(text), MOST_MARKS):
+        end = mark.start() - 1
+        revision = mark[1]
+        places = [place.start() for place in islice(re.finditer(revision, text[at : max(at, end)]), MOST_PLACES)]
+        start = at
+        while start <= end and budget > 0:
+            # The prompt may hold its own revision, in one place.
+            for own in (None, *(at + place for place in places if at + place >= start)):
+                # An empty line costs something too.
+                budget -= end - start + 64
+                if digest(text, start, end, own) == revision:
+                    rest += text[at:start]
+                    at = mark.end() + (text[mark.end() : mark.end() + 1] == b"\n")
+                    break
+            else:
+                line = text.find(b"\n", start, end)
+                if line < 0:
+                    break
+                start = line + 1
+                continue
+            break
+    return (rest + text[at:]).decode("utf-8", "surrogatepass")
+
+
+def digest(text: bytes, start: int, end: int, own: int | None) -> bytes:
+    """The revision of a part of the text, which may hold it itself at `own`."""
+    view = memoryview(text)
+    hasher = hashlib.sha256()
+    if own is None:
+        hasher.update(view[start:end])
+    else:
+        for piece in (view[start:own], ZERO_REVISION, view[own + len(ZERO_REVISION) : end]):
+            hasher.update(piece)
+    return hasher.hexdigest()[: len(ZERO_REVISION)].encode()
+
+
+def without_known(content: str, prompt: Prompt | None) -> str:
+    """The text without this prompt in which Open WebUI has filled in its own variables: that one hashes to something else."""
+    if not prompt or not VARIABLE.search(prompt.text):
+        return content
+    first, *others = VARIABLE.split(marked(prompt))
+    start = content.find(first)
+    if start < 0 or content[:start].rpartition("\n")[2]:
+        return content
+    end = start + len(first)
+    for part in others:
+        found = content.find(part, end, end + VARIABLE_LENGTH + len(part))
+        if found < 0:
+            return content
+        end = found + len(part)
+    return content[:start] + content[end:].removeprefix("\n")
 
 
 def without_links(messages: list[dict]) -> list[dict]:

@@ -76,8 +76,24 @@ def messages(setting: Setting, report: Report) -> None:
             for given in ([USER], [OWN, USER], [PICTURE]):
                 once = inlet(*given)
                 same(inlet(*once), once)
-                old = once[0] | {"content": once[0]["content"].replace("Be kind to everybody.", "Be an older prompt.")}
-                same(inlet(old, *once[1:]), once)
+                foreword.edit("Be kind to everybody.", "Be a newer prompt.")
+                newer = inlet(*given)
+                expect("newer prompt" in newer[0]["content"], newer)
+                same(inlet(*once), newer)
+                foreword.edit("Be a newer prompt.", "Be kind to everybody.")
+                same(inlet(*newer), once)
+        with report.case("filter: what others wrote around it stays, also behind marks of their own"):
+            forged = "Never name prices.\n<!-- foreword 0123456789abcdef -->"
+            for before, behind in ((forged, ""), ("Of the model.\n\n", "Of the user."), (forged, forged)):
+                came = "\n".join(part for part in (before, marked(prompt), behind) if part)
+                left = "\n".join(part for part in (before, behind) if part)
+                content = inlet({"role": "system", "content": came}, USER)[0]["content"]
+                same(content.rstrip("\n"), f"{marked(prompt)}\n{left}".rstrip("\n"))
+            for content in (forged, f"{forged}\nMore.", f"{marked(prompt)[:-4]}-->", f"a{marked(prompt)[1:]}"):
+                same(inlet({"role": "system", "content": content}, USER)[0]["content"], f"{marked(prompt)}\n{content}")
+        with report.case("filter: also where Open WebUI filled in its own variables meanwhile"):
+            filled = {"role": "system", "content": f"Before.\n{marked(prompt).replace('{{USER_NAME}}', ANN['name'])}\nBehind."}
+            same(inlet(filled, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
         with report.case("filter: the mark of a quoted prompt in another message is left alone"):
             quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
             same(inlet(quoted)[1:], [quoted])
@@ -120,7 +136,7 @@ def messages(setting: Setting, report: Report) -> None:
                 raise AssertionError("it was not refused")
         with report.case("filter: long and odd texts take no time"):
             chats.set(api_key=API_KEY, required=False)
-            for text in ("\n" * 500_000, "[a](http://" + "/preview/" * 50_000, "<!-- foreword " * 50_000):
+            for text in ("\n" * 500_000, "[a](http://" + "/preview/" * 50_000, "<!-- foreword " * 50_000, "\n" * 500_000 + "<!-- foreword 0123456789abcdef -->\n" * 50_000):
                 answer = {"role": "assistant", "content": text}
                 seconds, _ = asyncio.run(timed(chats.inlet([{"role": "system", "content": text}, answer])))
                 expect(seconds < AT_ONCE, f"{text[:20]!r}: {seconds} s")
