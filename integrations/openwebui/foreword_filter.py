@@ -127,6 +127,7 @@ class Filter:
         __user__: dict | None = None,
         __metadata__: dict | None = None,
         __event_emitter__: Callable[[dict], Awaitable[None]] | None = None,
+        __id__: str = "",
     ) -> dict:
         """Puts the prompt in place before Open WebUI gathers the tools."""
         session = Session.of(self.valves, body, __user__, __metadata__)
@@ -134,7 +135,9 @@ class Filter:
         # Also where it is left to the MCP server, so that there is one if that gives none.
         prompt = await self.prompt(session)
         body["messages"] = without_prompt(without_links(messages), prompt)
-        if not self.leaves_it(body, __metadata__):
+        left = self.leaves_it(body, __metadata__)
+        Choice(prompt, left).note(__metadata__, __id__)
+        if not left:
             await self.inject(body, prompt, __event_emitter__)
         if self.valves.sync_uploads and session.chat:
             try:
@@ -151,12 +154,22 @@ class Filter:
         __user__: dict | None = None,
         __metadata__: dict | None = None,
         __event_emitter__: Callable[[dict], Awaitable[None]] | None = None,
+        __id__: str = "",
     ) -> dict:
-        """Puts the prompt in place after all if it was left to Foreword's MCP server, and that gave none. This runs again after
-        each tool call, with what is there by then, and with what Open WebUI put before and behind it."""
-        if self.leaves_it(body, __metadata__) and not self.server_gave_it(__metadata__):
-            session = Session.of(self.valves, body, __user__, __metadata__)
-            await self.inject(body, await self.prompt(session), __event_emitter__)
+        """Makes up for a prompt that was left to Foreword's MCP server, which gave none; takes one out that it gave as well, since
+        a later filter added it. This runs again after each tool call, with what is there by then, and with what Open WebUI put
+        before and behind it: the prompt is the same as before, whatever became of the library meanwhile."""
+        choice = Choice.noted(__metadata__, __id__)
+        if not choice:
+            prompt = await self.prompt(Session.of(self.valves, body, __user__, __metadata__))
+            choice = Choice(prompt, self.leaves_it(body, __metadata__))
+            choice.note(__metadata__, __id__)
+        gave = self.server_gave_it(__metadata__)
+        if choice.left and not gave:
+            await self.inject(body, choice.prompt, __event_emitter__ if not choice.told else None)
+            choice._replace(told=True).note(__metadata__, __id__)
+        elif not choice.left and gave and self.valves.skip_when_attached and choice.prompt:
+            body["messages"] = without_text(body.get("messages") or [], marked(choice.prompt))
         return body
 
     async def outlet(self, body: dict, __user__: dict | None = None, __metadata__: dict | None = None) -> dict:
@@ -370,6 +383,24 @@ class Prompt(NamedTuple):
     archive_url: str
 
 
+class Choice(NamedTuple):
+    """The prompt of one request to Open WebUI, however often it asks the model, and whether it was left to the MCP server."""
+
+    prompt: Prompt | None
+    left: bool
+    # The chat knows already that there is none.
+    told: bool = False
+
+    def note(self, metadata: dict | None, id: str) -> None:
+        """Where all functions of one request find it; another filter of this kind has one of its own."""
+        if metadata is not None:
+            metadata[f"foreword:{id}"] = self
+
+    @staticmethod
+    def noted(metadata: dict | None, id: str) -> "Choice | None":
+        return (metadata or {}).get(f"foreword:{id}")
+
+
 class Answer(NamedTuple):
     status: int
     headers: Any
@@ -499,6 +530,21 @@ def digest(text: bytes, start: int, end: int, own: int | None) -> bytes:
         for piece in (view[start:own], ZERO_REVISION, view[own + len(ZERO_REVISION) : end]):
             hasher.update(piece)
     return hasher.hexdigest()[: len(ZERO_REVISION)].encode()
+
+
+def without_text(messages: list[dict], text: str) -> list[dict]:
+    """The messages without this text in the system's."""
+    kept = []
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") == "system" and isinstance(content, str) and text in content:
+            before, _, behind = content.partition(text)
+            content = before + behind.removeprefix("\n")
+            if not content:
+                continue
+            message = message | {"content": content}
+        kept.append(message)
+    return kept
 
 
 def without_known(content: str, prompt: Prompt | None) -> str:

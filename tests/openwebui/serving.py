@@ -149,18 +149,19 @@ class Chats:
     async def inlet(
         self, messages: list[dict], chat: str = "c", user: dict = ANN, metadata: dict | None = None, **body
     ) -> list[dict]:
-        """The messages as they are after the filter."""
+        """The messages as they are after the filter. What it notes in the metadata stays there if they name the chat."""
         # Open WebUI makes new valves for each call.
         self.filter.valves = self.filter.Valves(**self.valves)
         given = {"model": "gpt-5", "messages": json.loads(json.dumps(messages))} | body
-        known = {"chat_id": chat} | (metadata or {})
+        known = of_chat(chat, metadata)
         answer = await self.filter.inlet(given, __user__=dict(user), __metadata__=known, __event_emitter__=self.emit)
         return answer["messages"]
 
     async def request(self, messages: list[dict], metadata: dict, chat: str = "c", user: dict = ANN) -> list[dict]:
         self.filter.valves = self.filter.Valves(**self.valves)
         given = {"model": "gpt-5", "messages": json.loads(json.dumps(messages))}
-        answer = await self.filter.request(given, __user__=dict(user), __metadata__={"chat_id": chat} | metadata)
+        known = of_chat(chat, metadata)
+        answer = await self.filter.request(given, __user__=dict(user), __metadata__=known, __event_emitter__=self.emit)
         return answer["messages"]
 
     async def outlet(self, content: str, chat: str = "c", user: dict = ANN, output: list | None = None) -> dict:
@@ -176,6 +177,11 @@ class Chats:
         result = await self.filter.outlet(body, __user__=dict(user), __metadata__={"chat_id": chat})
         same(result["messages"][0]["content"], "Hi")
         return result["messages"][-1]
+
+
+def of_chat(chat: str, metadata: dict | None) -> dict:
+    given = metadata or {}
+    return given if "chat_id" in given else {"chat_id": chat} | given
 
 
 async def timed(work) -> tuple[float, object]:
