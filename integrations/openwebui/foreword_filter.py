@@ -7,9 +7,11 @@ license: MIT OR Apache-2.0
 description: Puts the prompt that Foreword composes for the chat before each conversation, hands attached files on, and links to files that the model made.
 """
 
-# What it promises: a chat gets its own prompt, exactly once, or none; never that of another user. It waits for a Foreword
-# that is away for `timeout_seconds` at most, and only one request each `retry_seconds` does. Log lines name neither keys,
-# nor addresses, nor chats. Deliberately absent: packages that Open WebUI does not bring along.
+# What it promises: a chat gets its own prompt, exactly once, or none; never that of another user. A turn waits
+# `timeout_seconds` at most for the prompt, `upload_timeout_seconds` for all of its files, and twice `timeout_seconds` for links.
+# When Foreword falls silent, all turns that ask it just then wait; from then on, until it answers, only one in each
+# `retry_seconds` does. Log lines name neither keys, nor addresses, nor chats. Deliberately absent: packages that Open WebUI does
+# not bring along.
 
 import asyncio
 import hashlib
@@ -48,13 +50,18 @@ VARIABLE_LENGTH = 256
 LINKS = re.compile(r"\[[^]]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]]*\]\(https?://[^\s()]+/archive\)")
 LINKS_LENGTH = 4096
 LINK = re.compile(r"https?://[^\s()<>]+")
+# What says that Foreword is not there, or answers nobody now.
+NOBODY_THERE = (502, 503, 504)
 # What one answer, and all prompts that are kept, may hold.
 ANSWER_BYTES = 4 << 20
 KEPT_BYTES = 64 << 20
-# How many files' hashes are remembered, and how many bytes of a file are hashed at a time.
+# How many files' hashes and refusals are remembered, and how many bytes of a file are hashed at a time.
 KEPT_HASHES = 4096
 PIECE_BYTES = 1 << 20
 MEBIBYTE = 1 << 20
+# A file that is refused for its size, or for want of room, is not sent to that chat again for so long.
+NO_ROOM = (413, 507)
+REFUSED_SECONDS = 3600
 
 
 class Filter:
@@ -99,8 +106,8 @@ class Filter:
             ge=0,
             description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`.",
         )
-        upload_timeout_seconds: float = Field(default=60, gt=0, description="How long copying one file may take.")
-        timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for anything else.")
+        upload_timeout_seconds: float = Field(default=60, gt=0, description="How long copying the files of one message may take.")
+        timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for any other answer.")
         retry_seconds: float = Field(
             default=15,
             ge=0,
@@ -118,6 +125,8 @@ class Filter:
         self.kept: OrderedDict[Session, Prompt] = OrderedDict()
         self.kept_bytes = 0
         self.hashes: OrderedDict[str, str] = OrderedDict()
+        # Until when which file is not sent to which chat again.
+        self.refused: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         # Until when which Foreword is taken to be away, on the clock of `time.monotonic`.
         self.away: tuple[str, float] = ("", 0.0)
 
@@ -140,8 +149,10 @@ class Filter:
         if not left:
             await self.inject(body, prompt, __event_emitter__)
         if self.valves.sync_uploads and session.chat:
+            files = attached_files(body, __metadata__)
             try:
-                await self.sync_uploads(session, attached_files(body, __metadata__), (__user__ or {}).get("id"))
+                async with asyncio.timeout(self.valves.upload_timeout_seconds):
+                    await self.sync_uploads(session, files, (__user__ or {}).get("id"))
             except Away as away:
                 log.warning("files of a chat were not copied to Foreword: %s", str(away) or "it does not answer")
             except Exception as error:  # noqa: BLE001 - the conversation goes on without them
@@ -218,22 +229,32 @@ class Filter:
             elif answer.status == 200 and REVISION.fullmatch(answer.headers.get("X-Prompt-Revision", "")):
                 revision = answer.headers["X-Prompt-Revision"]
                 kept = Prompt(answer.body.decode(), len(answer.body), revision, **links_of(answer.headers))
+            elif answer.status >= 500 or answer.status == 429:
+                # The trouble of this session alone.
+                log.warning("Foreword gave no prompt: %s; the last one of the chat is used", answer.trouble())
+                return self.last(session)
             else:
                 # It is there, and says that this session gets none.
                 self.forget(session)
                 log.warning("Foreword gave no prompt: %s", answer.trouble())
                 return None
         except Away:
-            if kept:
-                self.kept.move_to_end(session)
-            return kept
+            return self.last(session)
         except ValueError as error:
             # A chat id or an address that cannot be sent, or an answer that is no text.
             self.forget(session)
             log.warning("Foreword was not asked for a prompt: %s", reason(error))
             return None
+        except aiohttp.ClientError as error:
+            log.warning("Foreword gave no prompt: %s; the last one of the chat is used", reason(error))
+            return self.last(session)
         self.keep(session, kept)
         return kept
+
+    def last(self, session: "Session") -> "Prompt | None":
+        if prompt := self.kept.get(session):
+            self.kept.move_to_end(session)
+        return prompt
 
     def keep(self, session: "Session", prompt: "Prompt") -> None:
         self.forget(session)
@@ -259,7 +280,7 @@ class Filter:
         tells: bool = False,
     ) -> "Answer":
         """Its answer, or `Away`. A file is sent with PUT. Only a request that `tells` decides whether it is away, for all: others
-        may be slow for reasons of their own."""
+        may be slow for reasons of their own. Whoever answers is there, but for a proxy that says that nobody is behind it."""
         known_away = self.away[0] == session.base_url
         if known_away and time.monotonic() < self.away[1]:
             raise Away
@@ -268,8 +289,8 @@ class Filter:
             self.away = (session.base_url, time.monotonic() + self.valves.retry_seconds)
         try:
             answer = await exchange(session, path, headers or {}, file, seconds or self.valves.timeout_seconds)
-            trouble = answer.trouble() if answer.status >= 500 or answer.status == 429 else ""
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            trouble = answer.trouble() if answer.status in NOBODY_THERE else ""
+        except (aiohttp.ClientConnectionError, asyncio.TimeoutError, OSError) as error:
             trouble = reason(error)
         if trouble:
             if tells:
@@ -315,33 +336,55 @@ class Filter:
         for id in ids:
             file = await Files.get_file_by_id(id)
             # A request may name any file: only those of the user himself are his to hand on.
-            if not file or file.user_id != user_id or not file.path:
+            if not file or file.user_id != user_id or not file.path or self.is_refused(session, id):
                 continue
-            path = await asyncio.to_thread(Storage.get_file, file.path)
-            if await asyncio.to_thread(os.path.getsize, path) > self.valves.upload_max_mib * MEBIBYTE:
-                log.warning("a file was not copied to Foreword: it is over `upload_max_mib`")
+            # As Open WebUI counted it. Getting the file can take as long as copying it, so it comes last.
+            if self.is_too_large((file.meta or {}).get("size")):
                 continue
-            if id not in self.hashes:
-                self.hashes[id] = await asyncio.to_thread(md5, path)
-                while len(self.hashes) > KEPT_HASHES:
-                    self.hashes.popitem(last=False)
             chat = f"/api/uploads/{quote(session.chat, safe='')}"
-            # Foreword hashes what it has not hashed yet, which can take as long as copying it.
-            seconds = self.valves.upload_timeout_seconds
             if there is None:
-                manifest = await self.ask(session, f"{chat}/manifest", seconds=seconds)
+                # Foreword hashes what it has not hashed yet, which can take as long too.
+                manifest = await self.ask(session, f"{chat}/manifest", seconds=self.valves.upload_timeout_seconds)
                 if manifest.status != 200:
                     log.warning("files of a chat were not copied to Foreword: %s", manifest.trouble())
                     return
                 there = manifest.json()
-            name = free_name(file.filename, self.hashes[id], there)
-            if there.get(name) == self.hashes[id]:
+            if self.is_there(file.filename, id, there):
                 continue
-            answer = await self.ask(session, f"{chat}/{quote(name, safe='')}", file=path, seconds=seconds)
+            path = await asyncio.to_thread(Storage.get_file, file.path)
+            if self.is_too_large(await asyncio.to_thread(os.path.getsize, path)):
+                continue
+            digest = self.hashes[id] = self.hashes.get(id) or await asyncio.to_thread(md5, path)
+            while len(self.hashes) > KEPT_HASHES:
+                self.hashes.popitem(last=False)
+            name = free_name(file.filename, digest, there)
+            if there.get(name) == digest:
+                continue
+            answer = await self.ask(
+                session, f"{chat}/{quote(name, safe='')}", file=path, seconds=self.valves.upload_timeout_seconds
+            )
             if answer.status in (200, 201):
-                there[name] = self.hashes[id]
-            else:
-                log.warning("a file was not copied to Foreword: %s", answer.trouble())
+                there[name] = digest
+                continue
+            log.warning("a file was not copied to Foreword: %s", answer.trouble())
+            if answer.status in NO_ROOM:
+                self.refused[session.base_url, session.chat, id] = time.monotonic() + REFUSED_SECONDS
+                while len(self.refused) > KEPT_HASHES:
+                    self.refused.popitem(last=False)
+
+    def is_there(self, filename: str, id: str, there: dict[str, str]) -> bool:
+        """Whether the chat has the file, as far as that is known without reading it."""
+        digest = self.hashes.get(id)
+        return digest is not None and there.get(free_name(filename, digest, there)) == digest
+
+    def is_too_large(self, size: object) -> bool:
+        too_large = isinstance(size, int) and size > self.valves.upload_max_mib * MEBIBYTE
+        if too_large:
+            log.warning("a file was not copied to Foreword: it is over `upload_max_mib`")
+        return too_large
+
+    def is_refused(self, session: "Session", id: str) -> bool:
+        return time.monotonic() < self.refused.get((session.base_url, session.chat, id), 0.0)
 
 
 class Session(NamedTuple):
@@ -506,7 +549,7 @@ def unmarked(content: str) -> str:
             for own in (None, *(at + place for place in places if at + place >= start)):
                 # An empty line costs something too.
                 budget -= end - start + 64
-                if digest(text, start, end, own) == revision:
+                if revision_of(text, start, end, own) == revision:
                     rest += text[at:start]
                     at = mark.end() + (text[mark.end() : mark.end() + 1] == b"\n")
                     break
@@ -520,7 +563,7 @@ def unmarked(content: str) -> str:
     return (rest + text[at:]).decode("utf-8", "surrogatepass")
 
 
-def digest(text: bytes, start: int, end: int, own: int | None) -> bytes:
+def revision_of(text: bytes, start: int, end: int, own: int | None) -> bytes:
     """The revision of a part of the text, which may hold it itself at `own`."""
     view = memoryview(text)
     hasher = hashlib.sha256()

@@ -43,11 +43,11 @@ class Setting:
 class Foreword(harness.Foreword):
     """A server with keys, which keeps its port when it is started again."""
 
-    def __init__(self, setting: Setting, sandbox: str = "none"):
+    def __init__(self, setting: Setting, sandbox: str = "none", **environment: str):
         self.port = server.free_port()
         keys = {"FOREWORD_API_KEY": API_KEY, "FOREWORD_ADMIN_KEY": ADMIN_KEY}
         links = {"FOREWORD_PUBLIC_BASE_URL": f"http://127.0.0.1:{self.port}"}
-        super().__init__(setting, sandbox=sandbox, environment=keys | links)
+        super().__init__(setting, sandbox=sandbox, environment=keys | links | environment)
         self.library.write_text(LIBRARY.read_text())
 
     def start(self) -> None:
@@ -138,6 +138,10 @@ class Chats:
 
     def set(self, **valves) -> None:
         self.valves |= valves
+
+    def refusals_are_over(self) -> None:
+        """Files that were refused are to be sent again."""
+        self.filter.refused = self.filter.refused.__class__((file, 0.0) for file in self.filter.refused)
 
     def time_is_over(self) -> None:
         """The server that did not answer is to be asked again."""

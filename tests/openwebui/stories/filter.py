@@ -167,6 +167,34 @@ def another_server() -> Iterator[str]:
         other.shutdown()
 
 
+@contextmanager
+def refusing(foreword: Foreword, chat: str, status: int) -> Iterator[str]:
+    """Foreword behind a proxy that answers with this status for one chat."""
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            given = {name: value for name, value in self.headers.items() if name != "Host"}
+            answer = foreword.get(self.path, given)
+            refused = given.get("X-Chat-Id") == chat
+            self.send_response(status if refused else answer.status)
+            for name, value in answer.headers.items():
+                if name.startswith("x-"):
+                    self.send_header(name, value)
+            body = b"" if refused else answer.text.encode()
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{proxy.server_port}"
+        proxy.shutdown()
+
+
 def keeping(setting: Setting, report: Report) -> None:
     with Foreword(setting) as foreword:
         chats = Chats(foreword, cache_entries=3)
@@ -248,6 +276,19 @@ async def stories_without_server(foreword: Foreword, chats: Chats, report: Repor
         expect(await content() != ann, "the old one")
         # It was away already when it was stopped.
         same([line for line in chats.lines if "answer" in line], ["Foreword answers again"])
+    with report.case("filter: an error of one session is nobody else's, one of a proxy with nobody behind it is"):
+        chats.set(retry_seconds=600)
+        for status, alone in ((500, True), (429, True), (502, False), (503, False), (504, False)):
+            with refusing(foreword, "d", status) as url:
+                session = chats.module.Session.of(chats.filter.valves, {"chat_id": "d"}, ANN, None)
+                kept = chats.module.Prompt("Kept.", 5, "0" * 16, "", "")
+                chats.filter.keep(session._replace(base_url=url), kept)
+                chats.set(base_url=url)
+                same(await content(chat="d"), chats.module.marked(kept))
+                same(chats.filter.away[0] == url, not alone, status)
+                same(await content() == marked(of(foreword)), alone, status)
+                chats.filter.forget(session._replace(base_url=url))
+        chats.set(base_url=foreword.url, retry_seconds=0)
     with report.case("filter: of many that ask when the time is over one waits"):
         chats.set(retry_seconds=60)
         last = await content()
@@ -433,8 +474,9 @@ def upload(foreword: Foreword, chat: str) -> None:
 
 
 @contextmanager
-def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[None]:
-    """What Open WebUI itself has of its files, as far as the filter uses it."""
+def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[list[str]]:
+    """What Open WebUI itself has of its files, as far as the filter uses it; the paths that were asked for."""
+    fetched: list[str] = []
 
     class Files:
         @staticmethod
@@ -444,6 +486,7 @@ def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[None
     class Storage:
         @staticmethod
         def get_file(path: str) -> str:
+            fetched.append(path)
             return path
 
     modules = {
@@ -456,13 +499,18 @@ def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[None
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:
-        yield
+        yield fetched
     finally:
         for name, module in before.items():
             if module:
                 sys.modules[name] = module
             else:
                 del sys.modules[name]
+
+
+async def measured(work, done: threading.Event) -> None:
+    await work
+    done.set()
 
 
 def uploads(setting: Setting, report: Report) -> None:
@@ -472,10 +520,12 @@ def uploads(setting: Setting, report: Report) -> None:
     def attach(id: str, name: str, text: str, owner: dict = ANN) -> dict:
         path: Path = directory / id
         path.write_text(text)
-        files[id] = types.SimpleNamespace(id=id, filename=name, path=str(path), user_id=owner["id"])
+        meta = {"name": name, "size": path.stat().st_size}
+        files[id] = types.SimpleNamespace(id=id, filename=name, path=str(path), user_id=owner["id"], meta=meta)
         return {"type": "file", "id": id, "name": name, "file": {"id": id}}
 
-    with Foreword(setting) as foreword, files_of_openwebui(files):
+    limits = {"FOREWORD_UPLOADS__MAX_BYTES": str(1 << 20), "FOREWORD_UPLOADS__MAX_TOTAL_BYTES": str(3 << 19)}
+    with Foreword(setting, **limits) as foreword, files_of_openwebui(files) as fetched:
         chats = Chats(foreword)
 
         def inlet(*attached: dict, **more) -> None:
@@ -492,6 +542,7 @@ def uploads(setting: Setting, report: Report) -> None:
             before = modified("c")
             inlet(table, table)
             same(modified("c"), before)
+            same(len(fetched), 1, "the store was asked again")
         with report.case("filter: another file of that name gets another one, which it keeps"):
             other = attach("id-2", "Übersicht 1%.csv", "c,d")
             for _ in range(2):
@@ -520,11 +571,41 @@ def uploads(setting: Setting, report: Report) -> None:
             expect(any("chat_belongs_to_another_user" in line for line in chats.lines), chats.lines)
         with report.case("filter: files that are too large, and the valve"):
             chats.set(upload_max_mib=0)
+            fetched.clear()
             inlet(table, chat="f")
+            same(fetched, [])
+            files["id-1"].meta = None
+            inlet(table, chat="f")
+            same(len(fetched), 1)
             chats.set(upload_max_mib=100, sync_uploads=False)
             inlet(table, chat="f")
             same(foreword.uploads("f"), {})
             chats.set(sync_uploads=True)
+        with report.case("filter: a file that Foreword refuses is not sent again each turn, but later"):
+            for id, name, size, code in (("id-10", "large", 8 << 20, "file_too_large"), ("id-12", "more", 1 << 20, "uploads_too_large")):
+                inlet(attach("id-11", "first", "x" * (1 << 20)), chat="h")
+                refused = attach(id, name, "y" * size)
+                chats.lines.clear()
+                fetched.clear()
+                for _ in range(3):
+                    inlet(refused, chat="h")
+                same(chats.lines, [f"a file was not copied to Foreword: 413 {code}"])
+                same(len(fetched), 1)
+                chats.refusals_are_over()
+                inlet(refused, chat="h")
+                same(len(fetched), 2)
+            same(list(foreword.uploads("h")), ["first"])
+        with report.case("filter: all files of a message together have one time limit"):
+            chats.set(upload_timeout_seconds=1)
+            many = [attach(f"slow-{n}", f"{n}.txt", str(n)) for n in range(3)]
+            storage = sys.modules["open_webui.storage.provider"].Storage
+            get_file, storage.get_file = storage.get_file, lambda path: (done.wait(0.6), path)[1]
+            done = threading.Event()
+            seconds, _ = asyncio.run(timed(measured(chats.inlet([USER], chat="i", files=many), done)))
+            storage.get_file = get_file
+            expect(1 <= seconds < 1 + AT_ONCE, f"{seconds} s")
+            same(list(foreword.uploads("i")), ["0.txt"])
+            chats.set(upload_timeout_seconds=60)
         with report.case("filter: trouble with files does not keep prompts back"):
             chats.set(upload_timeout_seconds=0.001, retry_seconds=60)
             inlet(attach("id-7", "slow.txt", "x"), chat="g")
