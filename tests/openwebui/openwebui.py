@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import server
 import upstream
 from harness import expect, same, until
-from serving import FILTER, Setting
+from serving import FILTER, Setting, run_block
 
 # It reads its own code and migrates its database for a quarter of a minute, on an idle machine.
 READY_WITHIN = 180
@@ -116,19 +116,14 @@ class OpenWebUI:
         made = self.post("/api/v1/auths/add", given)
         return Account(made["id"], made["name"], made["email"], made["token"])
 
-    def install_filter(self, **valves) -> None:
-        """As an administrator does: paste, set the valves, switch on for all."""
-        given = {
-            "id": FILTER_ID,
-            "name": "Foreword",
-            "content": FILTER.read_text(),
-            "meta": {"description": "", "manifest": {}},
-        }
-        made = self.post("/api/v1/functions/create", given)
+    def install_filter(self, foreword_url: str, key: str) -> None:
+        """With what docs/clients/open-webui.md says to run in a shell."""
+        run_block("functions/", OPEN_WEBUI=self.url, TOKEN=self.ann.token, FOREWORD=foreword_url, KEY=key)
+        made = self.get(f"/api/v1/functions/id/{FILTER_ID}")
         same((made["type"], made["meta"]["manifest"]["title"]), ("filter", "Foreword"))
-        self.set_valves(**valves)
-        self.switch_filter()
-        same(self.post(f"/api/v1/functions/id/{FILTER_ID}/toggle/global")["is_global"], True)
+        same((made["content"], made["is_active"], made["is_global"]), (FILTER.read_text(), True, True))
+        valves = self.get(f"/api/v1/functions/id/{FILTER_ID}/valves")
+        same((valves["base_url"], valves["api_key"]), (foreword_url, key))
 
     def switch_filter(self) -> bool:
         return self.post(f"/api/v1/functions/id/{FILTER_ID}/toggle")["is_active"]

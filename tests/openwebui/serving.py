@@ -5,8 +5,12 @@ import importlib.util
 import json
 import logging
 import os
+import re
+import shlex
 import signal
+import subprocess
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +24,9 @@ from harness import expect, same, until
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "library.yaml"
-FILTER = HERE.parent.parent / "integrations/openwebui/foreword_filter.py"
+ROOT = HERE.parent.parent
+FILTER = ROOT / "integrations/openwebui/foreword_filter.py"
+PAGE = ROOT / "docs/clients/open-webui.md"
 API_KEY = "key-of-foreword-0123456789abcdef"
 ADMIN_KEY = "key-of-the-administrator-0123456789"
 ANN = {"id": "user-ann", "name": "Ann Ö'Neil, “PhD”", "email": "ann@example.org", "role": "user"}
@@ -111,6 +117,22 @@ class Foreword(harness.Foreword):
 def marked(prompt: tuple[str, str]) -> str:
     text, revision = prompt
     return f"{text}\n<!-- foreword {revision} -->"
+
+
+def run_block(having: str, **values: str) -> str:
+    """Runs the one block of the page that has this in it, with these values of its variables; what it prints."""
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    found = [block for block in blocks if having in block]
+    expect(len(found) == 1, f"{len(found)} blocks of {PAGE.name} have {having!r}")
+    block = textwrap.dedent(found[0])
+    for name, value in values.items():
+        given = f"{name}={shlex.quote(value)}"
+        block, count = re.subn(rf"^{name}=.*$", lambda _, given=given: given, block, flags=re.MULTILINE)
+        expect(count == 1, f"{name} is set {count} times in {block}")
+    command = ["bash", "-euo", "pipefail", "-c", block]
+    shell = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    expect(shell.returncode == 0, f"{shell.returncode}: {shell.stderr} {shell.stdout[:500]}")
+    return shell.stdout
 
 
 def load() -> ModuleType:

@@ -30,7 +30,8 @@ def conversations(setting: Setting, report: Report) -> None:
     with Foreword(setting, sandbox="namespace") as foreword, running(setting) as app:
         bob = app.add_user("Bob", "bob@example.org")
         app.add_model("marketing", system=MODELS_OWN)
-        app.install_filter(base_url=foreword.url, api_key=API_KEY, timeout_seconds=1, retry_seconds=0)
+        app.install_filter(foreword.url, API_KEY)
+        app.set_valves(base_url=foreword.url, api_key=API_KEY, timeout_seconds=1, retry_seconds=0)
         through_filter(app, foreword, bob, report)
         files(app, foreword, bob, report)
         away(app, foreword, bob, report)

@@ -2,6 +2,8 @@
 
 import asyncio
 import http.server
+import re
+import shutil
 import sys
 import threading
 import types
@@ -15,11 +17,14 @@ from serving import (
     ANN,
     API_KEY,
     BOB,
+    PAGE,
     Chats,
     Foreword,
     Setting,
+    load,
     longest_gap,
     marked,
+    run_block,
     timed,
 )
 
@@ -39,7 +44,7 @@ AT_ONCE = 0.5
 
 
 def run(setting: Setting, report: Report) -> None:
-    tell(setting, report, messages, keeping, without_server, skipping, links, uploads)
+    tell(setting, report, messages, keeping, without_server, skipping, links, uploads, page)
 
 
 def of(foreword: Foreword, chat: str = "c", user: dict = ANN) -> tuple[str, str]:
@@ -92,11 +97,19 @@ def messages(setting: Setting, report: Report) -> None:
             for content in (forged, f"{forged}\nMore.", f"{marked(prompt)[:-4]}-->", f"a{marked(prompt)[1:]}"):
                 same(inlet({"role": "system", "content": content}, USER)[0]["content"], f"{marked(prompt)}\n{content}")
         with report.case("filter: also where Open WebUI filled in its own variables meanwhile"):
-            filled = {"role": "system", "content": f"Before.\n{marked(prompt).replace('{{USER_NAME}}', ANN['name'])}\nBehind."}
-            same(inlet(filled, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
+            filled = marked(prompt).replace("{{USER_NAME}}", ANN["name"])
+            came = {"role": "system", "content": f"Before.\n{filled}\nBehind."}
+            same(inlet(came, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
         with report.case("filter: the mark of a quoted prompt in another message is left alone"):
             quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
             same(inlet(quoted)[1:], [quoted])
+        with report.case("filter: the check of the page gives the revision of the chat"):
+            if shutil.which("curl") and shutil.which("jq"):
+                person = {"EMAIL": ANN["email"], "NAME": ANN["name"]}
+                printed = run_block("x-prompt-revision", FOREWORD=foreword.url, KEY=API_KEY, CHAT="c", **person)
+                same(printed.split()[1], prompt[1])
+            else:
+                report.say("left out: the check of the page, since curl or jq is missing")
         with report.case("filter: a profile"):
             chats.set(profile_id="developer")
             expect("Write Rust for Example Ltd." in inlet(USER)[0]["content"], "the profile")
@@ -136,7 +149,8 @@ def messages(setting: Setting, report: Report) -> None:
                 raise AssertionError("it was not refused")
         with report.case("filter: long and odd texts take no time"):
             chats.set(api_key=API_KEY, required=False)
-            for text in ("\n" * 500_000, "[a](http://" + "/preview/" * 50_000, "<!-- foreword " * 50_000, "\n" * 500_000 + "<!-- foreword 0123456789abcdef -->\n" * 50_000):
+            marks = "\n" * 500_000 + "<!-- foreword 0123456789abcdef -->\n" * 50_000
+            for text in ("\n" * 500_000, "[a](http://" + "/preview/" * 50_000, "<!-- foreword " * 50_000, marks):
                 answer = {"role": "assistant", "content": text}
                 seconds, _ = asyncio.run(timed(chats.inlet([{"role": "system", "content": text}, answer])))
                 expect(seconds < AT_ONCE, f"{text[:20]!r}: {seconds} s")
@@ -329,7 +343,8 @@ async def stories_of_skipping(foreword: Foreword, chats: Chats, report: Report) 
         turn = {"chat_id": "c"}
         same(await chats.inlet([USER], metadata=turn, **ATTACHED), [USER])
         turn |= {"tool_ids": [], "mcp_clients": {}}
-        same(await chats.request([OWN, USER], turn), [prompt | {"content": f"{prompt['content']}\n{OWN['content']}"}, USER])
+        both = prompt | {"content": f"{prompt['content']}\n{OWN['content']}"}
+        same(await chats.request([OWN, USER], turn), [both, USER])
     with report.case("filter: a later filter that adds the tool leaves the prompt of the tool"):
         turn = {"chat_id": "c"}
         put = await chats.inlet([OWN, USER], metadata=turn)
@@ -508,11 +523,6 @@ def files_of_openwebui(files: dict[str, types.SimpleNamespace]) -> Iterator[list
                 del sys.modules[name]
 
 
-async def measured(work, done: threading.Event) -> None:
-    await work
-    done.set()
-
-
 def uploads(setting: Setting, report: Report) -> None:
     directory = setting.directory("attached")
     files = {}
@@ -582,7 +592,8 @@ def uploads(setting: Setting, report: Report) -> None:
             same(foreword.uploads("f"), {})
             chats.set(sync_uploads=True)
         with report.case("filter: a file that Foreword refuses is not sent again each turn, but later"):
-            for id, name, size, code in (("id-10", "large", 8 << 20, "file_too_large"), ("id-12", "more", 1 << 20, "uploads_too_large")):
+            too_much = (("id-10", "large", 8 << 20, "file_too_large"), ("id-12", "more", 1 << 20, "uploads_too_large"))
+            for id, name, size, code in too_much:
                 inlet(attach("id-11", "first", "x" * (1 << 20)), chat="h")
                 refused = attach(id, name, "y" * size)
                 chats.lines.clear()
@@ -598,10 +609,20 @@ def uploads(setting: Setting, report: Report) -> None:
         with report.case("filter: all files of a message together have one time limit"):
             chats.set(upload_timeout_seconds=1)
             many = [attach(f"slow-{n}", f"{n}.txt", str(n)) for n in range(3)]
-            storage = sys.modules["open_webui.storage.provider"].Storage
-            get_file, storage.get_file = storage.get_file, lambda path: (done.wait(0.6), path)[1]
             done = threading.Event()
-            seconds, _ = asyncio.run(timed(measured(chats.inlet([USER], chat="i", files=many), done)))
+
+            def slow(path: str) -> str:
+                done.wait(0.6)
+                return path
+
+            async def copied() -> None:
+                await chats.inlet([USER], chat="i", files=many)
+                # The one that is still being got holds nobody up.
+                done.set()
+
+            storage = sys.modules["open_webui.storage.provider"].Storage
+            get_file, storage.get_file = storage.get_file, slow
+            seconds, _ = asyncio.run(timed(copied()))
             storage.get_file = get_file
             expect(1 <= seconds < 1 + AT_ONCE, f"{seconds} s")
             same(list(foreword.uploads("i")), ["0.txt"])
@@ -625,3 +646,18 @@ def uploads(setting: Setting, report: Report) -> None:
             inlet(late)
             expect("late.txt" in foreword.uploads("c"), foreword.uploads("c"))
         quiet_about(chats, "late.txt", "Übersicht")
+
+
+def page(setting: Setting, report: Report) -> None:
+    """What docs/clients/open-webui.md says of the valves."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, bool):
+            return "on" if value else "off"
+        return (f"`{value}`" if value else "empty") if isinstance(value, str) else f"{value:g}"
+
+    with report.case("filter: the page names all valves, and their defaults"):
+        table = PAGE.read_text().partition("| Valve | Default |")[2].partition("\n\n")[0]
+        fields = load().Filter.Valves.model_fields
+        rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", table, re.MULTILINE)
+        same(rows, [(name, shown(field.default)) for name, field in fields.items()])
