@@ -106,7 +106,9 @@ class Filter:
             ge=0,
             description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`.",
         )
-        upload_timeout_seconds: float = Field(default=60, gt=0, description="How long copying the files of one message may take.")
+        upload_timeout_seconds: float = Field(
+            default=60, gt=0, description="How long copying the files of one message may take."
+        )
         timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for any other answer.")
         retry_seconds: float = Field(
             default=15,
@@ -192,7 +194,9 @@ class Filter:
                 await self.add_links(session, answers[-1])
             except Away as away:
                 # If it was away before, the log says so already.
-                log.log(logging.WARNING if str(away) else logging.DEBUG, "an answer has no links to its files: %s", away)
+                log.log(
+                    logging.WARNING if str(away) else logging.DEBUG, "an answer has no links to its files: %s", away
+                )
             except Exception as error:  # noqa: BLE001 - an answer without links is an answer
                 log.warning("an answer has no links to its files: %s", reason(error))
         return body
