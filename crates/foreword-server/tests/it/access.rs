@@ -338,6 +338,6 @@ async fn cors_is_off_unless_origins_are_named() {
     assert_snapshot!(refused.summary_with(&names), @r"
     401 key_required: this needs a key: send it as `Authorization: Bearer …`, `X-Foreword-Key` or `x-api-key`
     access-control-allow-origin: http://localhost:3000
-    access-control-expose-headers: etag,location,mcp-protocol-version,x-library-revision,x-prompt-revision,x-request-id
+    access-control-expose-headers: etag,location,mcp-protocol-version,x-library-revision,x-profile-id,x-prompt-revision,x-request-id
     ");
 }
