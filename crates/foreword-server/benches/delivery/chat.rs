@@ -102,7 +102,8 @@ async fn pieces() -> f64 {
 /// An upstream that answers at once.
 pub(crate) fn upstream() -> Router {
     let answer = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello."}}]}"#;
-    let answer = move || async move { ([(CONTENT_TYPE, "application/json")], answer) };
+    // What is not read of a request would cost the connection.
+    let answer = move |_: Bytes| async move { ([(CONTENT_TYPE, "application/json")], answer) };
     Router::new().route("/v1/chat/completions", post(answer))
 }
 
