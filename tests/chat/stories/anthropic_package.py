@@ -27,7 +27,7 @@ def ask(client: anthropic.Anthropic, messages: list[dict] | None = None, **field
     )
 
 
-def prompt_blocks(foreword: Foreword, upstream: Upstream, own: list[dict], cached: bool = True, **fields) -> list[dict]:
+def prompt_blocks(foreword: Foreword, upstream: Upstream, own: list[dict], cached: dict | None = EPHEMERAL, **fields) -> list[dict]:
     """The blocks of the prompt, which must stand before the caller's `own`."""
     system = upstream.last.json()["system"]
     blocks = system[: len(system) - len(own)]
@@ -41,7 +41,7 @@ def prompt_blocks(foreword: Foreword, upstream: Upstream, own: list[dict], cache
         same(len(blocks), 2, "blocks")
         static = text.encode()[: composition["stable_prefix"]].decode()
         same(blocks[0]["text"].rstrip(), static.rstrip(), "the static block")
-    same([block.get("cache_control") for block in blocks], [EPHEMERAL if cached else None, *[None] * (len(blocks) - 1)])
+    same([block.get("cache_control") for block in blocks], [cached, *[None] * (len(blocks) - 1)])
     return blocks
 
 
@@ -112,14 +112,15 @@ def systems(setting: Setting, report: Report) -> None:
         with report.case("anthropic: blocks stay as they are, after the prompt"):
             ask(client, system=[plain, plain | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}])
             own = [plain, plain | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}]
-            prompt_blocks(foreword, upstream, own)
+            # What is kept for less must not come before it.
+            prompt_blocks(foreword, upstream, own, {"type": "ephemeral", "ttl": "1h"})
         marked = {"cache_control": EPHEMERAL}
         asked = {"role": "user", "content": [{"type": "text", "text": "Hello"} | marked]}
         fields = {"tools": [TOOL | marked], "messages": [asked]}
         for name, own, cached in (
-            ("three as", {"system": [plain | marked]}, True),
-            ("four as", {"system": [plain | marked] * 2}, False),
-            ("three and one of the request as a whole as", {"system": [plain | marked]} | marked, False),
+            ("three as", {"system": [plain | marked]}, EPHEMERAL),
+            ("four as", {"system": [plain | marked] * 2}, None),
+            ("three and one of the request as a whole as", {"system": [plain | marked]} | marked, None),
         ):
             with report.case(f"anthropic: with {name} the caller's marks there are never more than four"):
                 client.messages.create(model="claude", max_tokens=5, **(fields | own))

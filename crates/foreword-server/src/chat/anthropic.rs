@@ -2,7 +2,7 @@
 //! same for all sessions in one of its own that may be cached.
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     marker::is_whole,
@@ -41,13 +41,12 @@ pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<S
     // What gives way leaves its place.
     let leaving = earlier.iter().map(|block| names(block, CACHE_CONTROL));
     let marked = names(body.as_str(), CACHE_CONTROL) - leaving.sum::<usize>();
-    // Places that are kept for longer must not come after ones that are not, and ours comes before the caller's.
-    let may_mark = marked < MAX_CACHED && names(body.as_str(), TTL) == 0;
+    let mark = (marked < MAX_CACHED).then(|| mark(body)).flatten();
     let (stable, rest) = prompt.blocks();
     let stable = stable.map(|text| {
         let mut block = json!({"type": "text", "text": text});
-        if may_mark {
-            block[CACHE_CONTROL] = json!({"type": "ephemeral"});
+        if let Some(mark) = &mark {
+            block[CACHE_CONTROL] = mark.clone();
         }
         block.to_string()
     });
@@ -57,6 +56,19 @@ pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<S
         return Some(body.get("system").map(str::to_owned));
     }
     with_first(&caller, earlier.len(), &ours).map(Some)
+}
+
+/// How our place is marked. What is kept for an hour must not come after what is kept for less, and ours comes after the caller's
+/// tools and before all else: so it is kept as long as theirs, or not marked where tools may be kept for less.
+fn mark(body: &Object) -> Option<Value> {
+    let in_tools = body
+        .get("tools")
+        .map_or(0, |tools| names(tools, CACHE_CONTROL));
+    match names(body.as_str(), TTL) {
+        0 => Some(json!({"type": "ephemeral"})),
+        _ if in_tools == 0 => Some(json!({"type": "ephemeral", "ttl": "1h"})),
+        _ => None,
+    }
 }
 
 /// The blocks at the beginning that are an earlier prompt.

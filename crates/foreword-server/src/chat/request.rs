@@ -27,7 +27,7 @@ const OURS: [&str; 6] = [
 const MAX_OURS: usize = 2 << 20;
 
 /// The members of others that are read or changed.
-const THEIRS: [&str; 4] = ["model", "messages", "system", "stream"];
+const THEIRS: [&str; 5] = ["model", "messages", "system", "stream", "tools"];
 
 /// A request to be passed on.
 #[derive(Debug)]

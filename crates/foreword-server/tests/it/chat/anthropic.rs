@@ -103,11 +103,6 @@ async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
         (marked(3), true),
         (marked(4), false),
         ("{\"messages\":[],\"x\":1e400}".to_owned(), true),
-        // Ours comes first, and must not be kept for less long than what comes after it.
-        (
-            marked(1).replace("ephemeral\"", "ephemeral\",\"ttl\":\"1h\""),
-            false,
-        ),
     ] {
         assert_eq!(server.post(MESSAGES).sends(body).await.status, 200);
         let got = upstream.got().body.replace("1e400", "1");
@@ -116,6 +111,23 @@ async fn the_static_block_is_marked_for_caching_only_where_there_is_room() {
             got["system"][0].get("cache_control").is_some(),
             is_marked,
             "{got}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_static_block_is_kept_as_long_as_what_comes_after_it() {
+    let upstream = Upstream::start().await;
+    let server = passing_on(&upstream).start();
+    let hour = json!({"type": "ephemeral", "ttl": "1h"});
+    let later = json!([{"type": "text", "text": "x", "cache_control": hour}]);
+    let tool = json!([{"name": "t", "cache_control": {"type": "ephemeral"}}]);
+    for (tools, expected) in [(json!([]), hour.clone()), (tool, Value::Null)] {
+        let body = json!({"messages": [], "system": later, "tools": tools});
+        assert_eq!(server.post(MESSAGES).json(body).await.status, 200);
+        assert_eq!(
+            upstream.got().json()["system"][0]["cache_control"],
+            expected
         );
     }
 }
