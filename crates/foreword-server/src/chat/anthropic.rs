@@ -25,9 +25,13 @@ struct Block {
     cache_control: Option<IgnoredAny>,
 }
 
-/// The value of `system` in the request `body` with the prompt before what the caller has there; none where that is neither a
-/// text nor a list. There is still no `system` where there was none and the prompt is empty.
-pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<String>> {
+/// A `system` that is neither a text nor a list.
+#[derive(Debug)]
+pub(crate) struct NoSystem;
+
+/// The value of `system` in the request `body` with the prompt before what the caller has there; none where there was none and the
+/// prompt is empty.
+pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Result<Option<String>, NoSystem> {
     let caller = match body.get("system") {
         None | Some("null") => "[]".to_owned(),
         Some(system) => match serde_json::from_str::<String>(system) {
@@ -37,7 +41,7 @@ pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<S
             _ => system.to_owned(),
         },
     };
-    let earlier = earlier(&caller, prompt)?;
+    let earlier = earlier(&caller, prompt).ok_or(NoSystem)?;
     // What gives way leaves its place.
     let leaving = earlier.iter().map(|block| names(block, CACHE_CONTROL));
     let marked = names(body.as_str(), CACHE_CONTROL) - leaving.sum::<usize>();
@@ -53,9 +57,11 @@ pub(crate) fn with_prompt(body: &Object, prompt: &ChatPrompt) -> Option<Option<S
     let rest = rest.map(|text| block(&text));
     let ours: Vec<String> = stable.into_iter().chain(rest).collect();
     if ours.is_empty() && earlier.is_empty() {
-        return Some(body.get("system").map(str::to_owned));
+        return Ok(body.get("system").map(str::to_owned));
     }
-    with_first(&caller, earlier.len(), &ours).map(Some)
+    with_first(&caller, earlier.len(), &ours)
+        .map(Some)
+        .ok_or(NoSystem)
 }
 
 /// How our place is marked. What is kept for an hour must not come after what is kept for less, and ours comes after the caller's

@@ -153,17 +153,13 @@ impl Events {
     /// A whole line of what was received, if there is one.
     fn next_line(&mut self) -> Option<BytesMut> {
         let unseen = &self.received[self.looked_at..];
-        match unseen.iter().position(|byte| *byte == b'\n') {
-            Some(end) => {
-                let line = self.received.split_to(self.looked_at + end + 1);
-                self.looked_at = 0;
-                Some(line)
-            }
-            None => {
-                self.looked_at = self.received.len();
-                None
-            }
-        }
+        let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
+            self.looked_at = self.received.len();
+            return None;
+        };
+        let line = self.received.split_to(self.looked_at + end + 1);
+        self.looked_at = 0;
+        Some(line)
     }
 
     /// Each event of such an API is one line.

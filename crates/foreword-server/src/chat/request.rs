@@ -111,7 +111,7 @@ impl ChatRequest {
         let ours = Value::Object(ours);
         let mut faults = Vec::new();
         let mut fields = Fields::new(&ours, String::new(), &mut faults);
-        let (named, extras) = read_named_and_extras(&mut fields);
+        let (session, extras) = read_named_and_extras(&mut fields);
         let faults: Vec<FaultItem> = faults
             .into_iter()
             .map(Into::into)
@@ -124,7 +124,7 @@ impl ChatRequest {
         let model = model.and_then(|model| model.as_str().map(str::to_owned));
         Ok(Self {
             body,
-            named,
+            named: session,
             extras,
             model,
         })
@@ -147,9 +147,9 @@ impl ChatRequest {
     /// The body to pass on, with another value of `name` where there is one.
     pub(crate) fn passed_on(&self, name: &str, value: Option<String>) -> String {
         let mut set: Vec<(&str, String)> = value.into_iter().map(|value| (name, value)).collect();
-        let sent = self.body.value("model");
+        let original = self.body.value("model");
         if let Some(model) = &self.model
-            && sent.as_ref().and_then(Value::as_str) != Some(model)
+            && original.as_ref().and_then(Value::as_str) != Some(model)
         {
             set.push(("model", Value::from(model.as_str()).to_string()));
         }

@@ -202,8 +202,9 @@ impl Upstream {
     pub(crate) fn headers(&self, caller: &HeaderMap, keys: &Keys) -> HeaderMap {
         let mut passed = HeaderMap::new();
         for (name, value) in caller {
-            let passes = PASSED_ON.contains(&name.as_str()) || name.as_str().starts_with("openai-");
-            if passes && !keys.is_within(value) {
+            let is_listed =
+                PASSED_ON.contains(&name.as_str()) || name.as_str().starts_with("openai-");
+            if is_listed && !keys.is_within(value) {
                 passed.insert(name, value.clone());
             }
         }

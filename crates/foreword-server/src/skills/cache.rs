@@ -215,6 +215,7 @@ impl Cache {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` gives it away")]
 fn not_kept(error: io::Error) -> NotKept {
     NotKept::Failed(format!("it cannot be kept: {error}"))
 }

@@ -7,7 +7,11 @@ use super::{ChatFields, configured, name_prompt, passed_headers, passed_query, p
 use crate::{
     api::openapi::{ChatProblems, SessionParameters},
     app::App,
-    chat::{anthropic, errors::AnthropicError, upstream::Passing},
+    chat::{
+        anthropic::{self, NoSystem},
+        errors::AnthropicError,
+        upstream::Passing,
+    },
     error::{ApiError, FaultItem},
     extract::{PassedShare, WholeBody, work_on},
 };
@@ -41,9 +45,9 @@ pub(crate) async fn create_message(
     let (request, prompt) = prepared(&app, &uri, &headers, body).await?;
     let placing = work_on(bytes, move || {
         let system = anthropic::with_prompt(request.body(), &prompt)?;
-        Some((request.passed_on("system", system), prompt))
+        Ok((request.passed_on("system", system), prompt))
     });
-    let (body, prompt) = placing.await.ok_or_else(no_system)?;
+    let (body, prompt) = placing.await.map_err(no_system)?;
     let headers = passed_headers(&app, upstream, &headers);
     let query = passed_query(&uri);
     let body = Passing::new(body, share);
@@ -57,7 +61,7 @@ pub(crate) async fn create_message(
     Ok(name_prompt(upstream.pass_back(answer), &prompt))
 }
 
-fn no_system() -> ApiError {
+fn no_system(_: NoSystem) -> ApiError {
     ApiError::invalid(vec![FaultItem::new(
         "/system",
         "`system` must be a text or a list of blocks",

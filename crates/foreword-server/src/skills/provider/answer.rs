@@ -81,21 +81,20 @@ impl<'a> Answering<'a> {
             is_incomplete: false,
         };
         for listed in listed {
-            match archives.at_hand(email, &listed).await {
-                Some(had) => answering.take(&listed, had),
-                None => {
-                    let before = before.into_iter().flat_map(|before| &before.skills);
-                    let before = before.into_iter().find(|skill| skill.name == listed.name);
-                    if let Some(before) = before {
-                        let before = Provided {
-                            is_public: listed.is_public,
-                            ..before.clone()
-                        };
-                        answering.skills.insert(listed.name.clone(), before);
-                    }
-                    answering.missing.push(listed);
-                }
+            if let Some(had) = archives.at_hand(email, &listed).await {
+                answering.take(&listed, had);
+                continue;
             }
+            let before = before.into_iter().flat_map(|before| &before.skills);
+            let before = before.into_iter().find(|skill| skill.name == listed.name);
+            if let Some(before) = before {
+                let before = Provided {
+                    is_public: listed.is_public,
+                    ..before.clone()
+                };
+                answering.skills.insert(listed.name.clone(), before);
+            }
+            answering.missing.push(listed);
         }
         answering
     }

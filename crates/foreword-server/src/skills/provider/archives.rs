@@ -116,16 +116,14 @@ impl Archives {
         email: &Arc<str>,
         listed: &Listed,
     ) -> Option<Result<Content, NotHad>> {
-        match &listed.digest {
-            Some(digest) => self.kept(&listed.name, digest).await,
-            None => {
-                let known = self.unhashed.get(&which(email, listed))?;
-                if known.at.elapsed() < GOOD_FOR {
-                    self.what_was(&listed.name, &known.was).await
-                } else {
-                    None
-                }
-            }
+        if let Some(digest) = &listed.digest {
+            return self.kept(&listed.name, digest).await;
+        }
+        let known = self.unhashed.get(&which(email, listed))?;
+        if known.at.elapsed() < GOOD_FOR {
+            self.what_was(&listed.name, &known.was).await
+        } else {
+            None
         }
     }
 
