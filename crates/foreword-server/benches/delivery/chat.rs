@@ -88,12 +88,12 @@ async fn pieces() -> f64 {
     let mut pieces = answer.expect("the server answers").bytes_stream();
     let mut delays = Vec::new();
     for _ in 0..PIECES {
-        let sent = Instant::now();
+        let started = Instant::now();
         let piece = Bytes::from_static(b"data: {\"choices\":[]}\n\n");
         send.send(piece).await.expect("the upstream listens");
         let piece = pieces.next().await.expect("the stream goes on");
         piece.expect("nothing breaks");
-        delays.push(sent.elapsed().as_secs_f64() * 1_000.0);
+        delays.push(started.elapsed().as_secs_f64() * 1_000.0);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     median(delays)

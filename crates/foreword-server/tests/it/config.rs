@@ -207,7 +207,7 @@ fn an_upstream_is_whole_and_has_a_url_that_can_be_one() {
         ),
         ("chat.upstream.timeout", |chat| chat.upstream.timeout = 0),
         ("chat.upstream.connect_timeout", |chat| {
-            chat.upstream.connect_timeout = 0
+            chat.upstream.connect_timeout = 0;
         }),
     ] {
         assert_eq!(

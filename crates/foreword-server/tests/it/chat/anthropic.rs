@@ -1,5 +1,6 @@
 //! `/v1/messages`.
 
+use foreword_server::chat::ChatConfig;
 use serde_json::{Value, json};
 
 use super::{Upstream, passing_on, unmarked, with};
@@ -163,7 +164,7 @@ async fn a_conversation_that_comes_back_has_the_prompt_once_however_many_places_
 #[tokio::test]
 async fn without_an_upstream_it_is_said_which_setting_is_missing() {
     let upstream = Upstream::start().await;
-    let server = with(&upstream, |config| config.chat = Default::default()).start();
+    let server = with(&upstream, |config| config.chat = ChatConfig::default()).start();
     for (path, code) in [
         ("/v1/chat/completions", "no_upstream"),
         ("/v1/models", "no_upstream"),

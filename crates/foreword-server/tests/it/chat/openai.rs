@@ -196,7 +196,7 @@ async fn what_passes_and_what_does_not() {
     let answer = request.body("{\"messages\":[]}").await;
     let got = upstream.got();
     assert_eq!(got.path, "/v1/chat/completions?api-version=1&x");
-    let mut names: Vec<&str> = got.headers.keys().map(|name| name.as_str()).collect();
+    let mut names: Vec<&str> = got.headers.keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(
         names,

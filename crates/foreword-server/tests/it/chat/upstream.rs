@@ -142,13 +142,11 @@ async fn answer(State(state): State<Shared>, request: Request) -> Response {
             Answers::Never => None,
         }
     };
-    match answer {
-        Some(answer) => answer,
-        None => {
-            tokio::time::sleep(Duration::from_hours(1)).await;
-            StatusCode::OK.into_response()
-        }
+    if let Some(answer) = answer {
+        return answer;
     }
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    StatusCode::OK.into_response()
 }
 
 fn completion(path: &str) -> Response {
