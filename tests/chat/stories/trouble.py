@@ -131,8 +131,10 @@ def breaking(setting: Setting, report: Report) -> None:
         with report.case("trouble: half of a whole answer is not told as a whole one"):
             with Wire(foreword.url) as wire:
                 ask(wire, "breaks-off", stream=False)
-                response = wire.read()
-            expect(response.status == 502 or response.end == "cut", f"{response.status} {response.body}")
+                # It may break off before its head is on its way: then there is no answer at all.
+                response = wire.read() if wire.file.peek(1) else None
+            if response:
+                expect(response.status == 502 or response.end == "cut", f"{response.status} {response.body}")
         with report.case("trouble: a refusal keeps its `Retry-After`"):
             for stream in (False, True):
                 response = chat(foreword, "rate-limited", stream=stream)
