@@ -117,8 +117,18 @@ impl Keys {
         if self.is_empty() {
             return false;
         }
+        let value = value.as_bytes();
+        // A key may have in it what stands between words elsewhere.
+        let whole = [Some(value.trim_ascii()), bearer_token(value)];
+        if whole
+            .into_iter()
+            .flatten()
+            .any(|key| self.owner(key).is_some())
+        {
+            return true;
+        }
         let is_edge = |byte: &u8| b" \t,;\"'".contains(byte);
-        value.as_bytes().split(is_edge).any(|word| {
+        value.split(is_edge).any(|word| {
             let after_name = word.iter().position(|byte| *byte == b'=');
             let after_name = after_name.map_or(word, |at| &word[at + 1..]);
             // `Basic` has two values behind an encoding.

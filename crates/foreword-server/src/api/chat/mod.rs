@@ -12,6 +12,7 @@ use foreword_compose::Library;
 use form_urlencoded::Serializer;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use indexmap::IndexMap;
+use percent_encoding::percent_decode_str;
 use utoipa::ToSchema;
 
 use crate::{
@@ -139,8 +140,9 @@ fn passed_headers(app: &App, upstream: &Upstream, headers: &HeaderMap) -> Header
 /// The query that passes: all but what names a session.
 fn passed_query(uri: &Uri) -> Option<String> {
     let is_ours = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        ["chat_id", "user_email", "user_name", "profile_id"].contains(&name)
+        let name = percent_decode_str(pair.split('=').next().unwrap_or_default());
+        let name = name.decode_utf8_lossy();
+        ["chat_id", "user_email", "user_name", "profile_id"].contains(&&*name)
     };
     let pairs = uri.query()?.split('&').filter(|pair| !is_ours(pair));
     let query = pairs.collect::<Vec<_>>().join("&");

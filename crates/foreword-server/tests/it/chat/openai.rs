@@ -1,6 +1,7 @@
 //! `/v1/chat/completions` and `/v1/models`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use foreword_server::config::Role;
 use serde_json::{Value, json};
 
 use super::{Upstream, passing_on, unmarked, with};
@@ -160,7 +161,7 @@ async fn what_passes_and_what_does_not() {
         config.session.chat_id_headers = vec!["X-Chat-Id".to_owned(), "OpenAI-Chat".to_owned()];
     });
     let server = server.keys().start();
-    let query = "?chat_id=c&api-version=1&profile_id=support&x";
+    let query = "?chat_id=c&api-version=1&profile%5Fid=support&x";
     let request = server.post(&format!("{COMPLETIONS}{query}")).api();
     let sent = [
         ("content-type", "application/json"),
@@ -247,6 +248,20 @@ async fn the_callers_own_authorization_passes_where_it_is_told_to_and_our_keys_n
         let answer = request.await;
         (answer.status == 200).then(|| upstream.got().header("authorization").unwrap().to_owned())
     };
+    // A key may have in it what stands between words elsewhere.
+    let odd = with(&upstream, |config| {
+        config.chat.upstream.forward_authorization = true
+    });
+    let odd = odd.key("odd,key;of=ours", Role::Api).start();
+    for spelling in ["odd,key;of=ours", "Bearer odd,key;of=ours"] {
+        let request = odd.post(COMPLETIONS).sends("{\"messages\":[]}");
+        let request = request.header("x-foreword-key", "odd,key;of=ours");
+        assert_eq!(request.header("authorization", spelling).await.status, 200);
+        assert_eq!(
+            upstream.got().header("authorization"),
+            Some("Bearer of-the-upstream")
+        );
+    }
     let key: &'static str = format!("Bearer {API_KEY}").leak();
     let basic = BASE64_STANDARD.encode(format!("x:{API_KEY}"));
     for spelling in [
