@@ -4,17 +4,11 @@ usage: run.py --binary FILE --current DIR --agents DIR --litellm DIR [--node DIR
 """
 
 import argparse
-import os
-import shutil
-import signal
 import sys
-import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench import Setting
-from harness import Report
+from harness import run_stories
 from stories import blocks, claude_code, codex, langchain, litellm, mcpo, openai_agents
 
 AT_A_TIME = 3
@@ -46,27 +40,13 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(known)}")
     chosen = options.stories or (LARGE_STORIES if options.node else STORIES)
 
-    report = Report()
-    with tempfile.TemporaryDirectory(prefix="foreword-clients-", ignore_cleanup_errors=True) as scratch:
-        setting = Setting(
-            options.binary.resolve(), Path(scratch), options.current, options.agents, options.litellm, options.node
-        )
-        # Stories do not see the end that `timeout` brings; what they started is of our process group and gets it too.
-        signal.signal(signal.SIGTERM, lambda *_: (shutil.rmtree(scratch, ignore_errors=True), os._exit(143)))
-        with ThreadPoolExecutor(AT_A_TIME) as threads:
-            for name in chosen:
-                threads.submit(begin, name, known[name], setting, report)
-    print(f"clients: {report.passed} passed, {report.failed} failed")
-    return 1 if report.failed or not report.passed else 0
-
-
-def begin(name: str, story, setting: Setting, report: Report) -> None:
-    started = time.monotonic()
-    try:
-        story(setting, report)
-    except BaseException as error:  # noqa: BLE001 - an end before its time is a failure like any other
-        report.failure(f"{name}: it ended early", error)
-    report.say(f"{name} took {time.monotonic() - started:.1f} s")
+    environments = (options.current, options.agents, options.litellm, options.node)
+    return run_stories(
+        "clients",
+        {name: known[name] for name in chosen},
+        lambda scratch: Setting(options.binary.resolve(), scratch, *environments),
+        AT_A_TIME,
+    )
 
 
 if __name__ == "__main__":

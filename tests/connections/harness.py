@@ -13,6 +13,7 @@ import traceback
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -77,6 +78,29 @@ def tell(setting: Setting, report: Report, *parts: Callable[[Setting, Report], N
         name = f"{part.__module__.rpartition('.')[2]}: {part.__name__}"
         with report.case(f"{name}: it came to its end, and left nothing behind"):
             part(setting, report)
+
+
+def run_stories(suite: str, stories: dict[str, Callable], setting_in: Callable[[Path], object], at_a_time: int = 1) -> int:
+    """Tells stories, some at a time, each with what `setting_in` makes of one scratch directory; the exit status of the suite."""
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix=f"foreword-{suite}-", ignore_cleanup_errors=True) as scratch:
+        setting = setting_in(Path(scratch))
+        # Stories do not see the end that `timeout` brings; what they started is of our process group and gets it too.
+        signal.signal(signal.SIGTERM, lambda *_: (shutil.rmtree(scratch, ignore_errors=True), os._exit(143)))
+
+        def begin(name: str, story: Callable) -> None:
+            started = time.monotonic()
+            try:
+                story(setting, report)
+            except BaseException as error:  # noqa: BLE001 - an end before its time is a failure like any other
+                report.failure(f"{name}: it ended early", error)
+            report.say(f"{name} took {time.monotonic() - started:.1f} s")
+
+        with ThreadPoolExecutor(at_a_time) as threads:
+            for name, story in stories.items():
+                threads.submit(begin, name, story)
+    print(f"{suite}: {report.passed} passed, {report.failed} failed")
+    return 1 if report.failed or not report.passed else 0
 
 
 def explain(error: BaseException) -> str:

@@ -4,15 +4,11 @@ usage: run.py --binary FILE [--openwebui DIR] [STORY…]
 """
 
 import argparse
-import os
 import shutil
-import signal
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-from harness import Report
+from harness import run_stories
 from serving import Setting
 from stories import filter as filter_alone
 
@@ -31,22 +27,11 @@ def main() -> int:
     if unknown := set(options.stories) - stories.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(stories)}")
 
-    report = Report()
-    with tempfile.TemporaryDirectory(prefix="foreword-openwebui-", ignore_cleanup_errors=True) as scratch:
-        setting = Setting(options.binary.resolve(), options.openwebui, shutil.which("chromium"), Path(scratch))
-        # What was started is of our process group and gets the signal too.
-        signal.signal(signal.SIGTERM, lambda *_: (shutil.rmtree(scratch, ignore_errors=True), os._exit(143)))
-        for name, story in stories.items():
-            if options.stories and name not in options.stories:
-                continue
-            started = time.monotonic()
-            try:
-                story(setting, report)
-            except BaseException as error:  # noqa: BLE001 - an end before its time is a failure like any other
-                report.failure(f"{name}: it ended early", error)
-            report.say(f"{name} took {time.monotonic() - started:.1f} s")
-    print(f"openwebui: {report.passed} passed, {report.failed} failed")
-    return 1 if report.failed or not report.passed else 0
+    chosen = {name: story for name, story in stories.items() if not options.stories or name in options.stories}
+    browser = shutil.which("chromium")
+    return run_stories(
+        "openwebui", chosen, lambda scratch: Setting(options.binary.resolve(), options.openwebui, browser, scratch)
+    )
 
 
 if __name__ == "__main__":
