@@ -250,7 +250,7 @@ async fn the_callers_own_authorization_passes_where_it_is_told_to_and_our_keys_n
     };
     // A key may have in it what stands between words elsewhere.
     let odd = with(&upstream, |config| {
-        config.chat.upstream.forward_authorization = true
+        config.chat.upstream.forward_authorization = true;
     });
     let odd = odd.key("odd,key;of=ours", Role::Api).start();
     for spelling in ["odd,key;of=ours", "Bearer odd,key;of=ours"] {
