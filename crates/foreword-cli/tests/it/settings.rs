@@ -849,7 +849,7 @@ fn require_owner(servers: &mut Servers) -> (String, String) {
     (told(&servers.by_default), told(&servers.limited))
 }
 
-/// A chat that was last used a day before the server started.
+/// A chat that was last used a day before the server started, and then was spared once.
 fn retention(_servers: &mut Servers) -> (String, String) {
     let left = |setting: &str| {
         let place = Place::new();
@@ -863,18 +863,30 @@ fn retention(_servers: &mut Servers) -> (String, String) {
         running.server.signal(rustix::process::Signal::TERM);
         running.server.wait();
         let day = std::time::SystemTime::now() - Duration::from_hours(24);
-        let used = fs::File::options()
-            .write(true)
-            .open(chat.join("used"))
-            .unwrap();
-        used.set_modified(day).unwrap();
-        let _server = running.place.serve(&[]);
+        let used_a_day_before = |name: &str| {
+            let mut options = fs::File::options();
+            let file = options.write(true).create(true).truncate(false);
+            file.open(chat.join(name))
+                .unwrap()
+                .set_modified(day)
+                .unwrap();
+        };
+        used_a_day_before("used");
+        let mut server = running.place.serve(&[]);
         if setting.is_empty() {
             // Long after the first look, which happens at the start.
             std::thread::sleep(Duration::from_millis(500));
             assert!(chat.exists());
             return "kept".to_owned();
         }
+        // What became due before the start is spared once.
+        server.wait_for_line("are deleted in 1 hours");
+        assert!(chat.exists());
+        server.signal(rustix::process::Signal::TERM);
+        server.wait();
+        used_a_day_before("used");
+        used_a_day_before("spared");
+        let _server = running.place.serve(&[]);
         eventually("the chat is deleted", PATIENCE, || {
             (!chat.exists()).then_some(())
         });

@@ -25,6 +25,9 @@ const CHAT: &str = "chat";
 /// Its modification time is that of the last use.
 const USED: &str = "used";
 
+/// Has the time of [`USED`] from when the chat was spared to when it is used again.
+const SPARED: &str = "spared";
+
 /// How exactly the last use is kept.
 const USE_STEP: Duration = Duration::from_mins(1);
 
@@ -75,13 +78,29 @@ pub(super) fn note_use(directory: &Path, now: Timestamp) -> io::Result<()> {
             return Ok(());
         }
     }
+    set_time(&directory.join(USED), now)
+}
+
+/// Takes the chat as used last at `used`, and remembers that this was no use of it.
+pub(super) fn spare(directory: &Path, used: SystemTime) -> io::Result<()> {
+    set_time(&directory.join(SPARED), used)?;
+    set_time(&directory.join(USED), used)
+}
+
+/// Whether the chat has not been used since it was spared.
+pub(super) fn is_spared(directory: &Path) -> io::Result<bool> {
+    let spared = time_of(&directory.join(SPARED))?;
+    Ok(spared.is_some() && spared == last_use(directory)?)
+}
+
+fn set_time(path: &Path, time: SystemTime) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(directory.join(USED))?
-        .set_times(FileTimes::new().set_modified(now))
+        .open(path)?
+        .set_times(FileTimes::new().set_modified(time))
 }
 
 /// The same moment as files have it; what lies before 1970 is 1970.
@@ -91,7 +110,12 @@ pub(crate) fn system_time(now: Timestamp) -> SystemTime {
 
 /// When the chat was used last; none where nobody has noted it.
 pub(super) fn last_use(directory: &Path) -> io::Result<Option<SystemTime>> {
-    match directory.join(USED).metadata() {
+    time_of(&directory.join(USED))
+}
+
+/// When the file was changed last; none where there is no file.
+fn time_of(path: &Path) -> io::Result<Option<SystemTime>> {
+    match path.metadata() {
         Ok(metadata) => metadata.modified().map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -184,6 +184,16 @@ impl Workspaces {
     pub async fn sweep(&self) -> Result<usize, WorkspaceError> {
         retention::sweep(&self.inner).await
     }
+
+    /// Keeps the chats that are due now for another day, or for the retention if that is shorter; each of them once, until it is used.
+    /// For the start of a server: what a backup brings back is not deleted before anybody has seen it. Tells how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The directory of the workspaces cannot be read.
+    pub async fn spare(&self) -> Result<usize, WorkspaceError> {
+        retention::spare(&self.inner).await
+    }
 }
 
 impl Workspace {

@@ -190,6 +190,34 @@ async fn unused_chats_are_deleted_and_used_ones_stay() {
 }
 
 #[tokio::test]
+async fn what_is_due_when_a_server_starts_is_spared_for_a_day_and_once() {
+    let server = TestServer::new();
+    let workspaces = server.app.workspaces();
+    for id in ["restored", "fetched"] {
+        enter(&server, id, None).await;
+    }
+    server.advance(SignedDuration::from_hours(30 * 24));
+    enter(&server, "fresh", None).await;
+    assert_eq!(workspaces.spare().await.unwrap(), 2);
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    // Started again, and again: it stays one day.
+    server.advance(SignedDuration::from_hours(24));
+    assert_eq!(workspaces.spare().await.unwrap(), 0);
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    enter(&server, "fetched", None).await;
+    server.advance(SignedDuration::from_mins(1));
+    assert_eq!(workspaces.spare().await.unwrap(), 0);
+    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert!(workspaces.find(&chat("restored")).await.unwrap().is_none());
+    // What was used has its whole time again, and is spared again.
+    server.advance(SignedDuration::from_hours(5 * 24));
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    server.advance(SignedDuration::from_hours(30 * 24));
+    assert_eq!(workspaces.spare().await.unwrap(), 2);
+    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+}
+
+#[tokio::test]
 async fn files_are_kept_for_ever_where_retention_is_0() {
     let server = TestServer::builder()
         .config(|config| config.workspace.retention = 0)
@@ -201,6 +229,7 @@ async fn files_are_kept_for_ever_where_retention_is_0() {
     let (part, trash) = (root.join("c/parts/left"), root.join(".trash/0"));
     leave(&part, 0);
     fs::create_dir_all(trash.join("half")).unwrap();
+    assert_eq!(server.app.workspaces().spare().await.unwrap(), 0);
     assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
     let found = server.app.workspaces().find(&chat("c")).await.unwrap();
     assert!(found.is_some());
