@@ -179,7 +179,7 @@ impl SessionReader {
             user_email: self
                 .user_email
                 .first(from)?
-                .map(|found| parse_email(&found.text))
+                .map(|found| parse_email(&email(&found)))
                 .transpose()?,
             user_name: self.user_name.first(from)?.and_then(|found| name(&found)),
             profile_id: self
@@ -332,6 +332,23 @@ impl<N: AsRef<str>> Source<N> {
             );
         }
         !is_template && !trim(text).is_empty()
+    }
+}
+
+/// An address with the characters that no header has. Clients that encode those leave the rest of it as it is, so an escape of an
+/// ASCII character stands for itself, and so does one that is no UTF-8.
+fn email<'a>(found: &'a Found<'_>) -> Cow<'a, str> {
+    let text = &*found.text;
+    if !found.from_header || !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let escapes_ascii = text.split('%').skip(1).any(|rest| {
+        let first = rest.bytes().next().unwrap_or_default();
+        !matches!(first.to_ascii_lowercase(), b'8' | b'9' | b'a'..=b'f')
+    });
+    match percent_decode_str(text).decode_utf8() {
+        Ok(decoded) if !escapes_ascii => decoded,
+        _ => Cow::Borrowed(text),
     }
 }
 

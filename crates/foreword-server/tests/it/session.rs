@@ -292,6 +292,35 @@ fn e_mail_addresses_have_one_at_sign_and_no_spaces() {
 }
 
 #[test]
+fn e_mail_addresses_in_headers_may_have_their_characters_beyond_ascii_encoded() {
+    let read = |email| ask(&[("x-user-email", email)]).read().unwrap().user_email;
+    assert_eq!(
+        read("J%C3%B6rg@b%c3%bccher.de").unwrap(),
+        "jörg@bücher.de".into()
+    );
+    assert_eq!(read("jörg@bücher.de").unwrap(), "jörg@bücher.de".into());
+    // These are characters of an address.
+    for as_it_is in [
+        "50%40@a.b",
+        "a%C3%B6%41@a.b",
+        "a%ff@a.b",
+        "a%@a.b",
+        "a%e@a.b",
+    ] {
+        assert_eq!(
+            read(as_it_is).unwrap(),
+            as_it_is.to_lowercase().as_str().into()
+        );
+    }
+    let in_meta = Ask::default().meta(&json!({"foreword/user_email": "j%C3%B6rg@a.b"}));
+    assert_eq!(
+        in_meta.read().unwrap().user_email.unwrap(),
+        "j%c3%b6rg@a.b".into()
+    );
+    assert!(ask(&[("x-user-email", "a%E2%80%A8b@a.b")]).read().is_err());
+}
+
+#[test]
 fn user_names_are_cut_at_200_characters() {
     let long = "é".repeat(300);
     let session = ask(&[("x-user-name", &long)]).read().unwrap();
