@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context;
 use foreword_compose::WorkspaceGuide;
 use foreword_store::{
-    Clock, Edit, EditError, LoadError, OpenError, Snapshot, Store, StoreError, YamlStore,
+    Clock, Edit, EditError, LoadError, OpenError, Snapshot, Source, Store, StoreError, YamlStore,
     yaml::{DEFAULT_WORKSPACE_GUIDE, MAX_ERRORS, MAX_FILE_BYTES},
 };
 use jiff::Timestamp;
@@ -20,8 +20,10 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::{
+    commands::count,
     config::Config,
     failure::{Exit, Failure},
+    terminal,
 };
 
 /// The library, with a runtime to wait for it.
@@ -52,13 +54,21 @@ impl Kept {
 
     /// Opens the library for a command that changes nothing, and so makes no data directory where there is none.
     pub(crate) fn open_to_read(config: &Config) -> anyhow::Result<Self> {
-        if config.data_dir.exists() {
-            return Self::open(config);
+        let kept = if config.data_dir.exists() {
+            Self::open(config)?
+        } else {
+            let elsewhere = tempfile::tempdir().context("could not make a temporary directory")?;
+            let opened = YamlStore::open(elsewhere.path(), &config.library, clock());
+            let store = opened.map_err(|error| unusable(&error, LoadError::in_full))?;
+            Self::new(Arc::new(store), Some(elsewhere))?
+        };
+        if kept.snapshot().source == Source::BuiltIn {
+            terminal::note(&format!(
+                "there is no `{}`, so this is the built-in library",
+                file(&config.data_dir).display()
+            ));
         }
-        let elsewhere = tempfile::tempdir().context("could not make a temporary directory")?;
-        let opened = YamlStore::open(elsewhere.path(), &config.library, clock());
-        let store = opened.map_err(|error| unusable(&error, LoadError::in_full))?;
-        Self::new(Arc::new(store), Some(elsewhere))
+        Ok(kept)
     }
 
     /// Whether there is a data directory.
@@ -92,11 +102,17 @@ impl Kept {
 
     /// Does an edit and says what it did.
     pub(crate) fn edit(&self, edit: Edit) -> anyhow::Result<String> {
-        let before = self.snapshot().revision.clone();
+        let before = self.snapshot();
         let what = edit.what.clone();
         let after = self.block_on(self.store.edit(edit)).map_err(refused)?;
-        Ok(if after.revision == before {
-            format!("nothing to change; revision {before}")
+        if let (Source::BuiltIn, Source::File(path)) = (&before.source, &after.source) {
+            terminal::note(&format!(
+                "wrote `{}`, a new library that began as the built-in one; `--data` names that of another server",
+                path.display()
+            ));
+        }
+        Ok(if after.revision == before.revision {
+            format!("nothing to change; revision {}", before.revision)
         } else {
             format!("{what}; revision {}", after.revision)
         })
@@ -184,6 +200,18 @@ fn in_place(error: OpenError, data_dir: &Path) -> OpenError {
             supported,
         },
         error @ OpenError::Io { .. } => error,
+    }
+}
+
+/// Which library it is, and how large.
+pub(crate) fn describe(config: &Config, snapshot: &Snapshot) -> String {
+    let profiles = count(snapshot.library.draft().profiles.len(), "profile");
+    match &snapshot.source {
+        Source::File(path) => format!("{}, {profiles}", path.display()),
+        Source::BuiltIn => format!(
+            "built in, {profiles}; the first edit, or `foreword init`, writes {}",
+            file(&config.data_dir).display()
+        ),
     }
 }
 

@@ -10,6 +10,12 @@ pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 /// What matters most in a line.
 pub(crate) const STRONG: Style = Style::new().bold();
+
+/// Says on stderr what whoever typed the command may not expect.
+pub(crate) fn note(text: &str) {
+    anstream::eprintln!("{HINT}note{HINT:#}: {text}");
+}
+
 /// Rows with their columns one under the other.
 pub(crate) fn columns<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> String {
     let rows: Vec<[String; N]> = rows.into_iter().collect();

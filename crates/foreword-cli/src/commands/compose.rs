@@ -34,7 +34,13 @@ pub(crate) fn run(loaded: &Loaded, request: &Composing) -> anyhow::Result<()> {
         return print_json(&composed.json());
     }
     if request.explain {
-        return print(&composed.explanation());
+        print(&composed.explanation())?;
+        if request.chat.is_none() {
+            terminal::note(
+                "chats get more: the workspace guide, skills, tools of connected servers; `--chat ID` counts those too",
+            );
+        }
+        return Ok(());
     }
     print_text(&composed.composition.text)?;
     let style = terminal::WARNING;

@@ -217,7 +217,7 @@ fn not_found<'a>(kind: &str, id: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 /// A number of things.
-fn count(number: usize, what: &str) -> String {
+pub(crate) fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, process, sync::Arc};
 
 use anyhow::Context;
 use foreword_server::{App, serve};
-use foreword_store::{Snapshot, Source};
+use foreword_store::Snapshot;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +120,7 @@ fn announce(
     let base = app.links().public_base_url();
     let mcp = format!("{base}/mcp");
     let docs = format!("{base}/docs");
-    let library = describe(config, snapshot);
+    let library = library::describe(config, snapshot);
     let sandbox = server::describe_sandboxes(config, &app.sandboxes().state());
     let connections = server::describe_connections(app);
     let chat = server::describe_chat(config);
@@ -174,17 +174,6 @@ fn announce(
         ));
     }
     super::print(&lines.join("\n"))
-}
-
-fn describe(config: &Config, snapshot: &Snapshot) -> String {
-    let profiles = super::count(snapshot.library.draft().profiles.len(), "profile");
-    match &snapshot.source {
-        Source::File(path) => format!("{}, {profiles}", path.display()),
-        Source::BuiltIn => format!(
-            "built in, {profiles}; the first edit, or `foreword init`, writes {}",
-            library::file(&config.data_dir).display()
-        ),
-    }
 }
 
 /// Reads the configuration again. The log level changes at once; what else changed is named, and waits for a restart.

@@ -40,6 +40,8 @@ pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> any
         .context("could not start")?;
     let served = runtime.block_on(async {
         let store = library::open_to_serve(config)?;
+        let library = library::describe(config, &store.snapshot());
+        tracing::info!("Chat {chat}, library {library}");
         let (app, warnings) = server::app(config, &loaded.environment, store, config.http.listen)?;
         for warning in warnings
             .into_iter()

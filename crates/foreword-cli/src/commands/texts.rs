@@ -8,7 +8,7 @@ use crate::{
     args::{TextCommand, VariablesCommand},
     config::Loaded,
     library::{Kept, shipped_guide},
-    terminal::columns,
+    terminal::{self, columns},
 };
 
 /// `foreword global`
@@ -47,6 +47,8 @@ pub(crate) fn guide(loaded: &Loaded, command: TextCommand) -> anyhow::Result<()>
     text(&kept, command, "workspace_guide", &content, enabled, set)
 }
 
+const SWITCHED_OFF: &str = "it is switched off, so no prompt holds it; `enable` switches it on";
+
 fn text(
     kept: &Kept,
     command: TextCommand,
@@ -61,11 +63,17 @@ fn text(
         }
         TextCommand::Show { .. } => {
             if !enabled {
-                super::warn(&["it is switched off, so no prompt holds it".to_owned()]);
+                terminal::note(SWITCHED_OFF);
             }
             return print_text(content);
         }
-        TextCommand::Set { content } => set(content.read(true)?, None),
+        TextCommand::Set { content } => {
+            let content = content.read(true)?;
+            if !enabled {
+                terminal::note(SWITCHED_OFF);
+            }
+            set(content, None)
+        }
         TextCommand::Enable => set(None, Some(true)),
         TextCommand::Disable => set(None, Some(false)),
     };

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use crate::support::Place;
+use crate::support::{Place, Ran};
 
 /// A library with a comment in every place that an edit could lose it.
 const LIBRARY: &str = "\
@@ -409,4 +409,48 @@ fn edits_of_a_profile_that_was_mistyped_name_the_nearest() {
         assert_eq!(ran.code, Some(1), "{ran}");
         assert!(ran.stderr.contains("did you mean `default`?"), "{ran}");
     }
+}
+
+#[test]
+fn the_first_edit_says_that_it_begins_a_library_and_where() {
+    let place = Place::new();
+    expect![[r"
+        exit 0
+        --- stdout
+        switched off the workspace guide; revision [REVISION]
+        --- stderr
+        note: wrote `./data/system_prompts.yaml`, a new library that began as the built-in one; `--data` names that of another server
+    "]]
+    .assert_eq(&without_revision(&place.run(&["guide", "disable"])));
+    expect![[r"
+        exit 0
+        --- stdout
+        set the workspace guide; revision [REVISION]
+        --- stderr
+        note: it is switched off, so no prompt holds it; `enable` switches it on
+    "]]
+    .assert_eq(&without_revision(&place.run(&[
+        "guide",
+        "set",
+        "--content",
+        "Here.",
+    ])));
+    expect![[r"
+        exit 0
+        --- stdout
+        switched on the workspace guide; revision [REVISION]
+    "]]
+    .assert_eq(&without_revision(&place.run(&["guide", "enable"])));
+}
+
+/// The revision of the built-in library differs from release to release.
+fn without_revision(ran: &Ran) -> String {
+    let text = ran.to_string();
+    let lines = text
+        .lines()
+        .map(|line| match line.split_once("; revision ") {
+            Some((what, _)) => format!("{what}; revision [REVISION]\n"),
+            None => format!("{line}\n"),
+        });
+    lines.collect()
 }

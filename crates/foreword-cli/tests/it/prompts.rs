@@ -51,6 +51,8 @@ fn without_a_chat_it_prints_what_the_library_gives() {
 #[test]
 fn explain_shows_part_by_part_where_it_comes_from() {
     expect![[r#"
+        exit 0
+        --- stdout
         profile default, revision c01f46aa812cca75: 47 bytes, about 12 tokens (bytes/4, an estimate)
 
         FROM     ID        TYPE         FOR        BYTES  SHARE
@@ -62,8 +64,10 @@ fn explain_shows_part_by_part_where_it_comes_from() {
         without a value: user_email
         warning: `{user_email}` has no value in this session and stays as it is written
         warning: `{user_email}` in `global` makes the prompt differ between sessions from byte 10 on
+        --- stderr
+        note: chats get more: the workspace guide, skills, tools of connected servers; `--chat ID` counts those too
     "#]]
-    .assert_eq(&place().run(&["compose", "--explain"]).ok());
+    .assert_eq(&place().run(&["compose", "--explain"]).to_string());
 }
 
 #[test]
@@ -142,7 +146,10 @@ fn reading_makes_no_data_directory() {
         let ran = place.run(arguments);
         assert_eq!(
             (ran.code, ran.stderr.as_str()),
-            (Some(0), ""),
+            (
+                Some(0),
+                "note: there is no `./data/system_prompts.yaml`, so this is the built-in library\n"
+            ),
             "{arguments:?}"
         );
         assert!(!place.path("data").exists(), "{arguments:?}");

@@ -35,7 +35,16 @@ fn instructions(place: &Place, arguments: &[&str]) -> String {
 #[test]
 fn the_instructions_are_those_of_the_chat_that_was_named() {
     let place = Place::new();
-    assert!(instructions(&place, &["--chat", "My-Chat"]).contains("`my-chat`"));
+    let ran = place.run_with_input(
+        &["stdio", "--chat", "My-Chat"],
+        &format!("{}\n", initialize()),
+    );
+    let answered = answer(&ran).to_string();
+    assert!(answered.contains("`my-chat`"), "{answered}");
+    assert!(
+        ran.stderr.contains("Chat my-chat, library built in"),
+        "{ran}"
+    );
 }
 
 #[test]

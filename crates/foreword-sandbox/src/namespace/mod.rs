@@ -303,8 +303,8 @@ fn notes(config: &SandboxConfig, groups: &Groups) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = groups.why_missing() {
         notes.push(format!(
-            "there are not all control groups ({why}), so some limits are weaker; start as root, or under systemd add \
-             `Delegate=yes` to the unit"
+            "there are not all control groups ({why}), so some limits are weaker; start as root, or by a systemd unit with \
+             `Delegate=yes` where control groups are of version 2"
         ));
     }
     if config.tmp_in_force() < config.tmp_bytes {

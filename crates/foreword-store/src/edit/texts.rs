@@ -10,7 +10,8 @@ use super::Edit;
 /// A library without one shows an empty enabled prompt; given that, it stays without.
 #[must_use]
 pub fn set_global_prompt(content: Option<String>, enabled: Option<bool>) -> Edit {
-    Edit::in_place("set the global prompt".to_owned(), move |_, draft| {
+    let what = said("the global prompt", content.as_ref(), enabled);
+    Edit::in_place(what, move |_, draft| {
         let shown = GlobalPrompt {
             content: String::new(),
             enabled: true,
@@ -36,7 +37,8 @@ pub fn set_workspace_guide(
     enabled: Option<bool>,
     shipped: WorkspaceGuide,
 ) -> Edit {
-    Edit::in_place("set the workspace guide".to_owned(), move |_, draft| {
+    let what = said("the workspace guide", content.as_ref(), enabled);
+    Edit::in_place(what, move |_, draft| {
         let current = draft.workspace_guide.as_ref().unwrap_or(&shipped);
         let new = WorkspaceGuide {
             content: content.clone().unwrap_or_else(|| current.content.clone()),
@@ -47,6 +49,16 @@ pub fn set_workspace_guide(
         }
         Ok(())
     })
+}
+
+/// What is done to `text`.
+fn said(text: &str, content: Option<&String>, enabled: Option<bool>) -> String {
+    let done = match (content, enabled) {
+        (None, Some(true)) => "switched on",
+        (None, Some(false)) => "switched off",
+        _ => "set",
+    };
+    format!("{done} {text}")
 }
 
 /// Replaces all variables and their default values.
