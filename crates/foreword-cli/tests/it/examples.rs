@@ -206,21 +206,23 @@ fn prompt(server: &Server, query: &str) -> String {
     request.send().unwrap().text().unwrap()
 }
 
-/// The result of an MCP call, or what stands in its place.
-fn mcp(server: &Server, caller: &str, method: &str, parameters: &Value) -> Value {
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
-    let request = ask(server, Method::POST, "/mcp/c/chat-1", caller)
+/// A message of MCP for the chat, from its user.
+fn message(server: &Server, caller: &str, message: &Value) -> RequestBuilder {
+    ask(server, Method::POST, "/mcp/c/chat-1", caller)
         .header("accept", "application/json, text/event-stream")
-        .header("x-user-email", "ann@example.com");
-    crate::chat::read(request.json(&message).send().unwrap())
+        .header("x-user-email", "ann@example.com")
+        .json(message)
 }
 
 fn instructions(server: &Server, caller: &str) -> String {
-    let parameters = json!({
-        "protocolVersion": "2025-06-18", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
     });
-    let answer = mcp(server, caller, "initialize", &parameters);
+    let answer = crate::chat::read(message(server, caller, &initialize).send().unwrap());
     answer["result"]["instructions"]
         .as_str()
         .unwrap()
@@ -337,8 +339,10 @@ fn the_gateway_puts_a_profile_into_chats() {
 
 #[test]
 fn the_gateway_hands_the_search_to_one_profile() {
-    // Another Foreword stands for the search: it has one tool.
+    // Another Foreword stands for the search: it has one tool, which says who asks.
     let search_place = Place::new().with("FOREWORD_API_KEY", "token-0123456789");
+    let library = "global_prompt: Searched for {user_email}.\n";
+    search_place.write("data/system_prompts.yaml", library);
     let search = search_place.serve(&["--sandbox", "none"]);
     let place = gateway().with("SEARCH_URL", &search.url("/mcp"));
     let server = place.serve(&AS_TEXT);
@@ -348,7 +352,17 @@ fn the_gateway_hands_the_search_to_one_profile() {
     });
     let without = prompt(&server, "chat_id=chat-1&profile_id=support");
     assert!(!without.contains("search__read_me"), "{without}");
-    let call = json!({"name": "search__read_me", "arguments": {}});
-    let refused = mcp(&server, "chat-platform", "tools/call", &call);
+    let call = |profile: &str| {
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "search__read_me", "arguments": {}},
+        });
+        let request = message(&server, "chat-platform", &call);
+        crate::chat::read(request.header("x-profile-id", profile).send().unwrap())
+    };
+    let refused = call("support");
     assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let found = call("research");
+    let text = found["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("Searched for ann@example.com."), "{found}");
 }
