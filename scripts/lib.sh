@@ -78,8 +78,10 @@ digest() {
 }
 
 # Builds the binary with the features that the `unit` suite built it with, so that nothing is built twice, and names it
-# in `binary`.
+# in `binary`. One that is there already may be named by FOREWORD_BINARY instead.
 need_binary() {
+    binary=${FOREWORD_BINARY-}
+    [[ -z $binary ]] || return 0
     need_crates
     cargo test --locked --workspace --no-run --quiet
     # shellcheck disable=SC2034 # whoever sources this file reads it

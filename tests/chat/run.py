@@ -5,11 +5,9 @@ Each story has servers of its own; several run at a time, since most of them mos
 usage: run.py --binary FILE --litellm DIR [STORY…]
 """
 
-import argparse
 import sys
-from pathlib import Path
 
-from harness import run_stories
+from harness import options_of, run_stories
 from serving import Setting
 from stories import anthropic_package, bytes_on_the_wire, litellm_proxy, models, openai_package, small_chat, trouble
 
@@ -29,17 +27,9 @@ STORIES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the foreword to test")
-    parser.add_argument("--litellm", type=Path, required=True, help="the environment of the gateway")
-    parser.add_argument("stories", nargs="*", metavar="STORY", help=f"only these, of {', '.join(STORIES)}")
-    options = parser.parse_args()
-    if unknown := set(options.stories) - STORIES.keys():
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(STORIES)}")
-
-    chosen = {name: story for name, story in STORIES.items() if not options.stories or name in options.stories}
+    options = options_of(__doc__, "litellm").parse_args()
     return run_stories(
-        "chat", chosen, lambda scratch: Setting(options.binary.resolve(), options.litellm, scratch), AT_A_TIME
+        "chat", STORIES, options.stories, lambda scratch: Setting(options.binary, scratch, options.litellm), AT_A_TIME
     )
 
 

@@ -3,7 +3,6 @@
 import json
 import socket
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,8 @@ from urllib.parse import urlsplit
 import anthropic
 import harness
 import openai
-from harness import expect, same, until
+import server
+from harness import expect, same
 from upstream import SLOW_SECONDS, Received, Upstream
 
 LIBRARY = Path(__file__).with_name("library.yaml")
@@ -26,56 +26,29 @@ ASK = {"role": "user", "content": "What is the weather in Köln?"}
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is under test, the gateway's packages, and where files may lie."""
+class Setting(harness.Setting):
+    """And the gateway's packages."""
 
-    binary: Path
     litellm: Path
-    scratch: Path
-
-    def directory(self, name: str) -> Path:
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.scratch))
 
 
-class Foreword(harness.Foreword):
-    """A server whose chat endpoints have `upstream` behind them unless `chat` says otherwise."""
+class Foreword(server.Foreword):
+    """A server whose chat endpoints have `upstream` behind them unless `settings` say otherwise."""
 
     def __init__(
         self,
         setting: Setting,
         upstream: Upstream | None = None,
-        chat: dict | None = None,
+        settings: dict[str, dict] | None = None,
         environment: dict[str, str] | None = None,
-        more: dict | None = None,
     ):
-        super().__init__(setting, environment=environment)
-        self.library.write_text(LIBRARY.read_text())
-        sections = {"chat": {}, "chat.upstream": {}, "chat.anthropic": {}}
+        tables = {}
         if upstream:
-            sections["chat.upstream"] = {"base_url": f"{upstream.url}/v1", "api_key": UPSTREAM_KEY}
-            sections["chat.anthropic"] = {"base_url": upstream.url, "api_key": ANTHROPIC_KEY}
-        for name, values in ((chat or {}) | (more or {})).items():
-            sections[name] = sections.get(name, {}) | values
-        lines = [
-            f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
-            for name, values in sections.items()
-            if values
-        ]
-        (self.data / "foreword.toml").write_text("\n".join(lines))
-
-    @property
-    def library(self) -> Path:
-        return self.data / "system_prompts.yaml"
-
-    def edit(self, old: str, new: str) -> None:
-        """Changes the library, and waits until prompts show it."""
-        before = self.get("/api/prompts/status").json()["revision"]
-        text = self.library.read_text()
-        expect(old in text, f"{old!r} is not in the library")
-        beside = self.data / "library.new"
-        beside.write_text(text.replace(old, new))
-        beside.rename(self.library)
-        until(lambda: self.get("/api/prompts/status").json()["revision"] != before, "the new library")
+            tables["chat.upstream"] = {"base_url": f"{upstream.url}/v1", "api_key": UPSTREAM_KEY}
+            tables["chat.anthropic"] = {"base_url": upstream.url, "api_key": ANTHROPIC_KEY}
+        for name, values in (settings or {}).items():
+            tables[name] = tables.get(name, {}) | values
+        super().__init__(setting, library=LIBRARY, settings=tables, environment=environment)
 
     def openai(self, **options) -> openai.OpenAI:
         """The package, without attempts of its own: each error is to be seen."""
@@ -91,31 +64,12 @@ class Foreword(harness.Foreword):
         answer = self.ok("/api/prompts/compose", body=request).json()
         return answer["system_prompt"], answer["revision"]
 
-    def session(self, headers: dict[str, str] | None = None) -> tuple[str, str]:
-        """The prompt and revision of `GET /system-prompt`."""
-        answer = self.ok("/system-prompt", headers)
-        return answer.text, answer.headers["x-prompt-revision"]
-
-    def memory(self) -> int:
-        """The most bytes that were resident since `forget_memory`."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-    def forget_memory(self) -> int:
-        """Makes the peak what is resident now, and names it."""
-        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
-        return self.memory()
-
 
 @contextmanager
 def behind(setting: Setting, **options) -> Iterator[tuple[Foreword, Upstream]]:
     """A Foreword with an upstream."""
     with Upstream() as upstream, Foreword(setting, upstream, **options) as foreword:
         yield foreword, upstream
-
-
-def marked(text: str, revision: str) -> str:
-    return f"{text}\n<!-- foreword {revision} -->"
 
 
 def is_prompt(message: dict, prompt: tuple[str, str], role: str = "system") -> None:

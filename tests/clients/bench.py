@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import harness
 import page
+import server
 from counting import Copy, copies, strings
 from harness import Report, expect, same
 from model import AGAIN, ANSWER, Model
@@ -28,32 +28,25 @@ ANSWERED_WITHIN = 150
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is under test, the packages of its clients, and where files may lie."""
+class Setting(harness.Setting):
+    """And the packages of the clients."""
 
-    binary: Path
-    scratch: Path
     current: Path
     agents: Path
     litellm: Path
     node: Path | None
 
-    def directory(self, name: str) -> Path:
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.scratch))
 
-
-class Foreword(harness.Foreword):
+class Foreword(server.Foreword):
     """A server with workspaces and a key, whose chat endpoints lead to `model`."""
 
     def __init__(self, setting: Setting, model: Model):
-        super().__init__(setting, sandbox="namespace", environment={"FOREWORD_API_KEY": KEY})
-        (self.data / "system_prompts.yaml").write_text(LIBRARY.read_text())
-        upstreams = {"upstream": f"{model.url}/v1", "anthropic": model.url}
-        tables = [f'[chat.{name}]\nbase_url = "{url}"\napi_key = "of-the-model"\n' for name, url in upstreams.items()]
-        (self.data / "foreword.toml").write_text("\n".join(tables))
+        upstreams = {"chat.upstream": f"{model.url}/v1", "chat.anthropic": model.url}
+        settings = {name: {"base_url": url, "api_key": "of-the-model"} for name, url in upstreams.items()}
+        super().__init__(setting, library=LIBRARY, settings=settings, sandbox="namespace", key=KEY)
 
     def text(self, path: str) -> str:
-        return self.ok(path, {"X-Foreword-Key": KEY}).text
+        return self.ok(path).text
 
     def forms(self, chat: str) -> dict[str, str]:
         """The texts in which the chat's prompt is known, by name."""

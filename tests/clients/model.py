@@ -1,6 +1,6 @@
 """A model for tests of whole clients: it speaks three APIs, notes what it is told, and reads its guide again when it is asked to.
 
-The APIs are OpenAI's chat completions and responses, and Anthropic's messages. The HTTP below is that of `tests/chat`.
+The APIs are OpenAI's chat completions and responses, and Anthropic's messages. The HTTP below is that of `upstream.py`.
 
 A conversation that holds `AGAIN` is answered by a call of the tool `view` with the path of the guide, as a model does that lost
 track; once that was called, and for any other request, the answer is `ANSWER`.
@@ -21,8 +21,8 @@ GUIDE = "/home/assistant/README.md"
 class Model(upstream.Upstream):
     """The server, in a thread of its own."""
 
-    def answer(self, connection: upstream.Connection, request: upstream.Received) -> "Answer":
-        return Answer(self, connection, request)
+    def __init__(self) -> None:
+        super().__init__(Answer)
 
     def asked(self, since: int = 0) -> list[dict]:
         """The bodies of all requests for an answer that came after `since` others."""

@@ -3,12 +3,11 @@
 usage: run.py --binary FILE --current DIR --agents DIR --litellm DIR [--node DIR] [STORY…]
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 from bench import Setting
-from harness import run_stories
+from harness import options_of, run_stories
 from stories import blocks, claude_code, codex, langchain, litellm, mcpo, openai_agents
 
 AT_A_TIME = 3
@@ -28,24 +27,15 @@ LARGE_STORIES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the foreword to test")
-    for environment in ("current", "agents", "litellm"):
-        parser.add_argument(f"--{environment}", type=Path, required=True, help="its installed packages")
+    parser = options_of(__doc__, "current", "agents", "litellm")
     parser.add_argument("--node", type=Path, help="the installed packages of the large stories, which are told only then")
-    parser.add_argument("stories", nargs="*", metavar="STORY", help="only these")
     options = parser.parse_args()
-    known = STORIES | (LARGE_STORIES if options.node else {})
-    if unknown := set(options.stories) - known.keys():
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(known)}")
-    chosen = options.stories or (LARGE_STORIES if options.node else STORIES)
-
+    stories = STORIES
+    if options.node:
+        stories = STORIES | LARGE_STORIES if options.stories else LARGE_STORIES
     environments = (options.current, options.agents, options.litellm, options.node)
     return run_stories(
-        "clients",
-        {name: known[name] for name in chosen},
-        lambda scratch: Setting(options.binary.resolve(), scratch, *environments),
-        AT_A_TIME,
+        "clients", stories, options.stories, lambda scratch: Setting(options.binary, scratch, *environments), AT_A_TIME
     )
 
 

@@ -1,16 +1,30 @@
 """The servers that Foreword is connected to: how each is configured, and processes that can be struck and started again."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-import server
-from harness import Setting, until
+import harness
+import processes
+from harness import expect, until
+from processes import alive, command_line, descendants
+from server import Foreword
 
 SERVERS = Path(__file__).with_name("servers")
+
+
+@dataclass(frozen=True)
+class Setting(harness.Setting):
+    """And the packages of the servers."""
+
+    current: Path
+    legacy: Path
+    node: Path
 
 
 def everything(setting: Setting) -> dict:
@@ -27,7 +41,9 @@ def packaged(setting: Setting, package: str, *arguments: str) -> dict:
     return {"command": str(packages / ".bin/node"), "args": [str(program), *arguments]}
 
 
-def raw(mode: str = "plain", record: Path | None = None, control: Path | None = None, order: int | None = None, **more) -> dict:
+def raw(
+    mode: str = "plain", record: Path | None = None, control: Path | None = None, order: int | None = None, **more
+) -> dict:
     """Our own server over stdio; `more` are settings of the connection."""
     options = {"--record": record, "--control": control, "--order": order}
     arguments = [text for name, value in options.items() if value is not None for text in (name, str(value))]
@@ -38,11 +54,10 @@ def raw(mode: str = "plain", record: Path | None = None, control: Path | None = 
 class HttpPeer:
     """A server over HTTP in a process of its own, which is started again at the same address."""
 
-    def __init__(self, python: Path, program: str, *arguments: str, log: Path | None = None, path: str = "/mcp"):
+    def __init__(self, python: Path, program: str, *arguments: str, path: str = "/mcp"):
         self.command = [python / "bin/python", "-B", SERVERS / program, *arguments]
-        self.port = server.free_port()
+        self.port = processes.free_port()
         self.url = f"http://127.0.0.1:{self.port}{path}"
-        self.log = log
         self.process: subprocess.Popen | None = None
 
     def __enter__(self) -> "HttpPeer":
@@ -53,15 +68,11 @@ class HttpPeer:
         self.kill()
 
     def start(self) -> None:
-        with open(self.log or os.devnull, "ab") as output:
-            self.process = subprocess.Popen(
-                [*self.command, "--port", str(self.port)], stdout=output, stderr=output, stdin=subprocess.DEVNULL
-            )
-        until(self.listens, f"{self.command[2]} listens", 60)
+        command = [*self.command, "--port", str(self.port)]
+        self.process = processes.start(command, Path(os.devnull))
+        processes.wait_until_ready(self.process, str(self.command[2]), self.listens, 60)
 
     def listens(self) -> bool:
-        if self.process.poll() is not None:
-            raise SystemExit(f"{self.command[2]} ended with {self.process.returncode}")
         with socket.create_connection(("127.0.0.1", self.port), 2):
             return True
 
@@ -90,3 +101,33 @@ def older(setting: Setting, transport: str = "streamable-http", record: Path | N
     path = "/sse" if transport == "sse" else "/mcp"
     recorded = ["--record", str(record)] if record else []
     return HttpPeer(setting.legacy, "older.py", "--transport", transport, *recorded, path=path)
+
+
+def words(result: dict) -> str:
+    """All text of a tool's result."""
+    return "\n".join(block.get("text", "") for block in result["content"])
+
+
+def failed(result: dict, name: str) -> None:
+    """The result must be an error that names the server."""
+    expect(result.get("isError") is True, f"no error: {str(result)[:300]}")
+    expect(name in words(result), f"does not name {name}: {words(result)[:300]}")
+
+
+def records(file: Path, event: str | None = None) -> list[dict]:
+    """What a peer noted."""
+    if not file.exists():
+        return []
+    lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
+    return [line for line in lines if event in (None, line["event"])]
+
+
+def peer_processes(foreword: Foreword, word: str) -> list[int]:
+    """The processes of a peer below Foreword, without the supervisor, whose arguments hold `word` too."""
+    below = [pid for pid in descendants(foreword.process.pid) if alive(pid)]
+    lines = {pid: command_line(pid) for pid in below}
+    return [pid for pid, line in lines.items() if any(word in part for part in line) and "child-init" not in line]
+
+
+def peer_process(foreword: Foreword, word: str) -> int:
+    return until(lambda: peer_processes(foreword, word), f"a process of {word}")[-1]

@@ -5,11 +5,10 @@ Each story has servers and a Foreword of its own; several run at a time, since m
 usage: run.py --binary FILE --current DIR --legacy DIR --node DIR [STORY…]
 """
 
-import argparse
 import sys
-from pathlib import Path
 
-from harness import Setting, run_stories
+from harness import options_of, run_stories
+from peers import Setting
 from stories import away, changing, hostile, isolated, passed_on, rude, stable, struck
 
 AT_A_TIME = 4
@@ -30,19 +29,14 @@ STORIES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the foreword to test")
-    for environment in ("current", "legacy", "node"):
-        parser.add_argument(f"--{environment}", type=Path, required=True, help="its installed packages")
-    parser.add_argument("stories", nargs="*", metavar="STORY", help=f"only these, of {', '.join(STORIES)}")
-    options = parser.parse_args()
-    if unknown := set(options.stories) - STORIES.keys():
-        parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(STORIES)}")
-
+    options = options_of(__doc__, "current", "legacy", "node").parse_args()
     environments = (options.current, options.legacy, options.node)
-    chosen = {name: story for name, story in STORIES.items() if not options.stories or name in options.stories}
     return run_stories(
-        "connections", chosen, lambda scratch: Setting(options.binary.resolve(), *environments, scratch), AT_A_TIME
+        "connections",
+        STORIES,
+        options.stories,
+        lambda scratch: Setting(options.binary, scratch, *environments),
+        AT_A_TIME,
     )
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import urllib.error
 import urllib.request
 import uuid
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import server
+import processes
 import upstream
 from harness import expect, same, until
 from serving import FILTER, Setting, run_block
@@ -212,11 +211,10 @@ class OpenWebUI:
 
 @contextmanager
 def running(setting: Setting) -> Iterator[OpenWebUI]:
-    upstream.Answer = Calling
     directory = setting.directory("openwebui")
-    port = server.free_port()
+    port = processes.free_port()
     url = f"http://127.0.0.1:{port}"
-    with upstream.Upstream() as models:
+    with upstream.Upstream(Calling) as models:
         # Nothing is fetched from elsewhere.
         environment = {
             "DATA_DIR": str(directory),
@@ -236,32 +234,8 @@ def running(setting: Setting) -> Iterator[OpenWebUI]:
             "DO_NOT_TRACK": "true",
             "ANONYMIZED_TELEMETRY": "false",
         }
+        command = [setting.openwebui / "bin/open-webui", "serve", "--host", "127.0.0.1", "--port", str(port)]
         log = directory.with_suffix(".log")
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [setting.openwebui / "bin/open-webui", "serve", "--host", "127.0.0.1", "--port", str(port)],
-                env=environment,
-                cwd=directory,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-
-        def ready() -> bool:
-            if process.poll() is not None:
-                raise SystemExit(f"Open WebUI ended with {process.returncode}")
-            with urllib.request.urlopen(f"{url}/health", timeout=2) as response:
-                return response.status == 200
-
-        try:
-            until(ready, "Open WebUI is ready", READY_WITHIN)
+        ready = processes.answers(f"{url}/health")
+        with processes.running(command, ready, log, READY_WITHIN, environment, directory):
             yield OpenWebUI(url, models)
-        except BaseException:
-            print(f"Open WebUI said at last:\n{log.read_text(errors='replace')[-5000:]}", flush=True)
-            raise
-        finally:
-            process.terminate()
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()

@@ -9,7 +9,6 @@ import re
 import shlex
 import signal
 import subprocess
-import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from types import ModuleType
 import harness
 import server
 from harness import expect, same, until
+from processes import free_port
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "library.yaml"
@@ -34,59 +34,24 @@ BOB = {"id": "user-bob", "name": "Bob", "email": "bob@example.org", "role": "use
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is under test, the environment that has Open WebUI, a browser, and where files may lie."""
+class Setting(harness.Setting):
+    """And the environment that has Open WebUI, and a browser."""
 
-    binary: Path
     openwebui: Path | None
     browser: str | None
-    scratch: Path
-
-    def directory(self, name: str) -> Path:
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.scratch))
 
 
-class Foreword(harness.Foreword):
+class Foreword(server.Foreword):
     """A server with keys, which keeps its port when it is started again."""
 
     def __init__(self, setting: Setting, sandbox: str = "none", **environment: str):
-        self.port = server.free_port()
-        keys = {"FOREWORD_API_KEY": API_KEY, "FOREWORD_ADMIN_KEY": ADMIN_KEY}
-        links = {"FOREWORD_PUBLIC_BASE_URL": f"http://127.0.0.1:{self.port}"}
-        super().__init__(setting, sandbox=sandbox, environment=keys | links | environment)
-        self.library.write_text(LIBRARY.read_text())
-
-    def start(self) -> None:
-        given, server.free_port = server.free_port, lambda: self.port
-        try:
-            super().start()
-        finally:
-            server.free_port = given
-
-    @property
-    def library(self) -> Path:
-        return self.data / "system_prompts.yaml"
-
-    def get(
-        self, path: str, headers: dict[str, str] | None = None, body: object = None, timeout: float = 30
-    ) -> harness.Answer:
-        return super().get(path, {"Authorization": f"Bearer {API_KEY}"} | (headers or {}), body, timeout)
+        given = {"FOREWORD_ADMIN_KEY": ADMIN_KEY} | environment
+        super().__init__(setting, library=LIBRARY, sandbox=sandbox, environment=given, key=API_KEY, port=free_port())
 
     def prompt(self, chat: str = "c", email: str = "", name: str = "") -> tuple[str, str]:
         """The prompt and revision of `GET /system-prompt`."""
         given = {"X-Chat-Id": chat, "X-User-Email": email, "X-User-Name": name}
-        answer = self.ok("/system-prompt", {name: value for name, value in given.items() if value})
-        return answer.text, answer.headers["x-prompt-revision"]
-
-    def edit(self, old: str, new: str) -> None:
-        """Changes the library, and waits until prompts show it."""
-        before = self.get("/api/prompts/status").json()["revision"]
-        text = self.library.read_text()
-        expect(old in text, f"{old!r} is not in the library")
-        beside = self.data / "library.new"
-        beside.write_text(text.replace(old, new))
-        beside.rename(self.library)
-        until(lambda: self.get("/api/prompts/status").json()["revision"] != before, "the new library")
+        return self.session({name: value for name, value in given.items() if value})
 
     def output(self, chat: str, name: str, text: str) -> None:
         """A file that a model made."""
@@ -112,11 +77,6 @@ class Foreword(harness.Foreword):
             yield
         finally:
             os.kill(self.process.pid, signal.SIGCONT)
-
-
-def marked(prompt: tuple[str, str]) -> str:
-    text, revision = prompt
-    return f"{text}\n<!-- foreword {revision} -->"
 
 
 def run_block(having: str, **values: str) -> str:

@@ -1,21 +1,23 @@
 """The preview page in a real browser: it lists and shows what is there, and what it shows reaches no network."""
 
-import argparse
 import http.server
 import os
-import pathlib
-import re
 import struct
-import subprocess
-import tempfile
+import sys
 import threading
 import time
 import urllib.parse
-import urllib.request
 import wave
 import zlib
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
 
+import harness
 from browser import Browser
+from harness import options_of, run_stories
+from processes import free_port
+from server import Foreword
 
 KEY = "preview-suite-key"
 
@@ -162,11 +164,8 @@ class Canary(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def request(base, path, method="GET", body=None):
-    head = {"Authorization": f"Bearer {KEY}"}
-    asked = urllib.request.Request(base + path, method=method, data=body, headers=head)
-    with urllib.request.urlopen(asked) as answer:
-        return answer.read(), answer.headers
+def page_of(foreword, chat):
+    return foreword.ok(f"/system-prompt?chat_id={chat}").headers["x-preview-url"]
 
 
 def show(browser, name):
@@ -249,10 +248,10 @@ def check(browser, url, outputs, canary, shots):
     browser.errors()
 
 
-def check_links(browser, base, data, shots):
+def check_links(browser, foreword, shots):
     """A link to one file of many, with a name as long as names may be."""
-    request(base, "/api/uploads/many/seen", "PUT", b"x")
-    outputs = data / "workspaces/many/outputs"
+    foreword.upload("many", "seen", b"x")
+    outputs = foreword.data / "workspaces/many/outputs"
     folder = outputs / "a-folder-of-its-own/with-another-one-in-it/and-one-more-that-has-a-long-name"
     folder.mkdir(parents=True)
     long = folder / ("long-" * 49 + "name.txt")
@@ -260,11 +259,11 @@ def check_links(browser, base, data, shots):
     os.utime(long, (1_700_000_000, 1_700_000_000))
     for number in range(80):
         (outputs / f"{number}.txt").write_text("short")
-    _, head = request(base, "/system-prompt?chat_id=many")
+    url = page_of(foreword, "many")
     hash = urllib.parse.quote(str(long.relative_to(outputs)), safe="/-_.")
     browser.look(1280, 800)
     browser.open("about:blank")
-    browser.open(f"{head['X-Preview-URL']}#{hash}")
+    browser.open(f"{url}#{hash}")
     browser.until("document.querySelector('#viewer h2')?.textContent.startsWith('long-')")
     seen = """((box, frame) => box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1)(
         document.querySelector('#list [aria-current=true]').getBoundingClientRect(), list.getBoundingClientRect())"""
@@ -293,15 +292,15 @@ def check_links(browser, base, data, shots):
     assert not browser.errors()
 
 
-def check_too_many(browser, base, data, shots):
+def check_too_many(browser, foreword, shots):
     """More names than the server holds in memory at once: it says so, and shows those that it has."""
-    request(base, "/api/uploads/full/seen", "PUT", b"x")
-    folder = data / "workspaces/full/outputs" / "/".join(["n" * 250] * 14)
+    foreword.upload("full", "seen", b"x")
+    folder = foreword.data / "workspaces/full/outputs" / "/".join(["n" * 250] * 14)
     folder.mkdir(parents=True)
     for number in range(4800):
         (folder / f"{number}.txt").touch()
-    _, head = request(base, "/system-prompt?chat_id=full")
-    browser.open(head["X-Preview-URL"])
+    url = page_of(foreword, "full")
+    browser.open(url)
     browser.until("document.querySelector('#count').textContent.includes(' of more than ')")
     assert browser.evaluate("document.querySelectorAll('#list a').length") >= 1000
     if shots:
@@ -309,60 +308,63 @@ def check_too_many(browser, base, data, shots):
     assert not browser.errors()
 
 
-def check_states(browser, base, shots):
-    page, _ = request(base, "/system-prompt?chat_id=empty")
-    _, head = request(base, "/system-prompt?chat_id=empty")
+def check_states(browser, foreword, shots):
+    url = page_of(foreword, "empty")
     browser.look(1280, 800)
-    browser.open(head["X-Preview-URL"])
+    browser.open(url)
     browser.until("document.body.innerText.includes('No files yet')")
     if shots:
         browser.screenshot(shots / "empty.png")
     assert not browser.errors()
-    browser.open(head["X-Preview-URL"][:-3] + "xxx")
+    browser.open(url[:-3] + "xxx")
     browser.until("document.body.innerText.includes('This link is not valid')")
     if shots:
         browser.screenshot(shots / "refused.png")
 
 
+@dataclass(frozen=True)
+class Setting(harness.Setting):
+    """And the browser, and where pictures of it go."""
+
+    browser: str
+    shots: Path | None
+
+
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--binary", required=True, type=lambda path: pathlib.Path(path).resolve())
+    parser = options_of(__doc__)
     parser.add_argument("--browser", required=True)
-    parser.add_argument("--shots", type=pathlib.Path)
-    arguments = parser.parse_args()
-    if arguments.shots:
-        arguments.shots.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--shots", type=Path)
+    options = parser.parse_args()
+    if options.shots:
+        options.shots.mkdir(parents=True, exist_ok=True)
+    return run_stories(
+        "preview",
+        {"preview": preview},
+        options.stories,
+        lambda scratch: Setting(options.binary, scratch, options.browser, options.shots),
+    )
+
+
+def preview(setting, report):
     canary = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Canary)
     threading.Thread(target=canary.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as data:
-        server = subprocess.Popen(
-            [arguments.binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text"],
-            env={"FOREWORD_API_KEY": KEY, "PATH": "/usr/bin:/bin"}, cwd=data, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-        )
-        browser = None
-        try:
-            for line in server.stdout:
-                if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                    base = found[0]
-                    break
-            threading.Thread(target=server.stdout.read, daemon=True).start()
-            request(base, "/api/uploads/c/seen", "PUT", b"x")
-            outputs = pathlib.Path(data) / "workspaces/c/outputs"
-            fill(outputs, f"127.0.0.1:{canary.server_port}")
-            _, head = request(base, "/system-prompt?chat_id=c")
-            browser = Browser(arguments.browser)
-            check(browser, head["X-Preview-URL"], outputs, f"127.0.0.1:{canary.server_port}", arguments.shots)
-            check_links(browser, base, pathlib.Path(data), arguments.shots)
-            check_too_many(browser, base, pathlib.Path(data), arguments.shots)
-            check_states(browser, base, arguments.shots)
-        finally:
-            if browser:
-                browser.close()
-            server.terminate()
-            server.wait(20)
-    print("the preview page lists and shows what is there, and what it shows reaches no network")
+    address = f"127.0.0.1:{canary.server_port}"
+    with (
+        Foreword(setting, library=None, sandbox="auto", key=KEY, port=free_port()) as foreword,
+        closing(Browser(setting.browser)) as browser,
+    ):
+        with report.case("preview: it lists and shows what is there, and what it shows reaches no network"):
+            foreword.upload("c", "seen", b"x")
+            outputs = foreword.data / "workspaces/c/outputs"
+            fill(outputs, address)
+            check(browser, page_of(foreword, "c"), outputs, address, setting.shots)
+        with report.case("preview: a link to one file of many"):
+            check_links(browser, foreword, setting.shots)
+        with report.case("preview: more names than the server holds in memory"):
+            check_too_many(browser, foreword, setting.shots)
+        with report.case("preview: without files, and with a link that is not valid"):
+            check_states(browser, foreword, setting.shots)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

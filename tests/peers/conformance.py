@@ -6,13 +6,16 @@ failure, and on a scenario that is named there but passes.
 usage: conformance.py --binary FILE --node DIR
 """
 
-import argparse
 import subprocess
 import sys
-import tempfile
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-import server
+import harness
+from harness import Report, options_of, run_stories, same
+from processes import free_port
+from server import Foreword
 
 EXPECTED_FAILURES = Path(__file__).with_name("conformance")
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -20,33 +23,36 @@ REVISIONS = ("2025-11-25", "2026-07-28")
 LATER_SCENARIOS = {"2026-07-28": ("http-header-validation",)}
 
 
+@dataclass(frozen=True)
+class Setting(harness.Setting):
+    """And the installed packages of node/package-lock.json."""
+
+    node: Path
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", type=Path, required=True, help="the foreword to test")
-    parser.add_argument("--node", type=Path, required=True, help="the installed packages of node/package-lock.json")
-    options = parser.parse_args()
-
-    passed = failed = 0
-    # Without a key, as the suite can send none.
-    with server.running(options.binary.resolve()) as foreword, tempfile.TemporaryDirectory() as results:
-        for revision in REVISIONS:
-            required = ["--requirements", revision, "--expected-failures", EXPECTED_FAILURES / f"{revision}.yaml"]
-            runs = [required] + [
-                ["--spec-version", revision, "--scenario", scenario] for scenario in LATER_SCENARIOS.get(revision, ())
-            ]
-            for arguments in runs:
-                print("conformance", *arguments, flush=True)
-                status = run_suite(options.node, foreword, [*arguments, "--output-dir", results])
-                passed, failed = (passed, failed + 1) if status else (passed + 1, failed)
-    print(f"conformance: {passed} passed, {failed} failed")
-    return 1 if failed else 0
+    options = options_of(__doc__, "node").parse_args()
+    stories = {revision: partial(conforms, revision) for revision in REVISIONS}
+    return run_stories(
+        "conformance", stories, options.stories, lambda scratch: Setting(options.binary, scratch, options.node)
+    )
 
 
-def run_suite(node: Path, foreword: server.Foreword, arguments: list) -> int:
-    packages = node / "node_modules"
+def conforms(revision: str, setting: Setting, report: Report) -> None:
+    required = ["--requirements", revision, "--expected-failures", str(EXPECTED_FAILURES / f"{revision}.yaml")]
+    runs = [required] + [
+        ["--spec-version", revision, "--scenario", scenario] for scenario in LATER_SCENARIOS.get(revision, ())
+    ]
+    packages = setting.node / "node_modules"
     suite = packages / "@modelcontextprotocol/conformance/dist/index.js"
-    command = [packages / ".bin/node", suite, "server", "--url", f"{foreword.url}/mcp", *arguments]
-    return subprocess.run(command, check=False).returncode
+    # Without a key, as the suite can send none.
+    with Foreword(setting, port=free_port()) as foreword:
+        command = [packages / ".bin/node", suite, "server", "--url", f"{foreword.url}/mcp"]
+        for arguments in runs:
+            with report.case(f"conformance {' '.join(arguments)}"):
+                report.say(f"conformance {' '.join(arguments)}")
+                results = ["--output-dir", setting.directory("results")]
+                same(subprocess.run([*command, *arguments, *results], check=False).returncode, 0, "its status")
 
 
 if __name__ == "__main__":

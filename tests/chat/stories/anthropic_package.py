@@ -143,7 +143,7 @@ def errors(setting: Setting, report: Report) -> None:
             return error
         raise AssertionError("no error")
 
-    with behind(setting, chat={"chat.upstream": {"timeout": 1}}) as (foreword, upstream):
+    with behind(setting, settings={"chat.upstream": {"timeout": 1}}) as (foreword, upstream):
         client = foreword.anthropic()
         with report.case("anthropic: an unknown profile is a NotFoundError"):
             error = raised(client, 404, extra_body={"profile_id": "nobody"})
@@ -166,6 +166,6 @@ def errors(setting: Setting, report: Report) -> None:
             else:
                 raise AssertionError("it ended as if it were whole")
             same(got, CHUNKS[:2])
-    with Foreword(setting, chat={"chat.upstream": {"base_url": "http://127.0.0.1:1/v1"}}) as foreword:
+    with Foreword(setting, settings={"chat.upstream": {"base_url": "http://127.0.0.1:1/v1"}}) as foreword:
         with report.case("anthropic: without `chat.anthropic` it is 501, which says what to set"):
             expect("chat.anthropic" in raised(foreword.anthropic(), 501).response.text, "it does not say what to set")

@@ -137,7 +137,7 @@ def bodies(setting: Setting, report: Report) -> None:
             same(exchange(foreword, PATH, b"", method="GET").status, 405)
     with Upstream() as upstream:
         for slash in ("", "/"):
-            with Foreword(setting, chat={"chat.upstream": {"base_url": f"{upstream.url}/v1{slash}"}}) as foreword:
+            with Foreword(setting, settings={"chat.upstream": {"base_url": f"{upstream.url}/v1{slash}"}}) as foreword:
                 with report.case(f'bytes: a base URL that ends with "{slash}", and no key for it'):
                     same(chat(foreword).status, 200)
                     same(upstream.last.path, PATH)
@@ -270,7 +270,7 @@ def authorization(setting: Setting, report: Report) -> None:
             same(upstream.last.headers["x-api-key"], ANTHROPIC_KEY)
             expect("authorization" not in upstream.last.headers, upstream.last.head)
     forwarding = {"chat.upstream": {"forward_authorization": True}}
-    with behind(setting, environment=environment, chat=forwarding) as (foreword, upstream):
+    with behind(setting, environment=environment, settings=forwarding) as (foreword, upstream):
         with report.case("bytes: with `forward_authorization` the caller's own goes on"):
             same(got(upstream, foreword, ours | theirs), "Bearer key-of-ada")
         with report.case("bytes: and only `X-Foreword-Key` lets in"):

@@ -1,26 +1,21 @@
 """A real LiteLLM proxy: it takes its prompts from Foreword, stands behind it, and stands before it."""
 
 import json
-import os
-import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+import gateway
 import openai
-from harness import Report, expect, same, tell, until
-from server import free_port
+from harness import Report, expect, same, tell
+from processes import free_port
 from serving import ASK, Foreword, Setting, behind, exchange, is_prompt
 from upstream import CHUNKS, Upstream
+from wire import minimal_environment
 
 ANSWER = "".join(CHUNKS)
-GATEWAY_KEY = "sk-key-of-the-gateway"
 API_KEY = "key-of-foreword"
 PROFILES = ["default", "developer"]
-# It reads its own code for half a minute, on an idle machine.
-READY_WITHIN = 200
 
 
 def run(setting: Setting, report: Report) -> None:
@@ -62,7 +57,6 @@ def management(setting: Setting, report: Report) -> None:
 @contextmanager
 def proxy(setting: Setting, foreword: Foreword, upstream: Upstream, port: int) -> Iterator[str]:
     """A LiteLLM whose models are the upstream's and Foreword's own, and whose prompts are Foreword's."""
-    directory = setting.directory("litellm")
     models = {
         "gpt-5": {"model": "openai/gpt-5", "api_base": f"{upstream.url}/v1", "api_key": "key-from-the-gateway"},
         "through-foreword": {"model": "openai/gpt-5", "api_base": f"{foreword.url}/v1", "api_key": API_KEY},
@@ -81,70 +75,28 @@ def proxy(setting: Setting, foreword: Foreword, upstream: Upstream, port: int) -
     ]
     listed = [{"model_name": name, "litellm_params": parameters} for name, parameters in models.items()]
     settings = {
-        "general_settings": {"master_key": GATEWAY_KEY},
+        "general_settings": {"master_key": gateway.KEY},
         "litellm_settings": {"drop_params": False, "telemetry": False},
     }
-    config = directory / "config.yaml"
+    directory = setting.directory("litellm")
+    environment = minimal_environment(HOME=str(directory))
     # JSON is YAML.
-    config.write_text(json.dumps({"model_list": listed, "prompts": prompts} | settings))
-    # Nothing of its own is fetched from elsewhere.
-    environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "HOME": str(directory)}
-    environment |= {"PATH": f"{setting.litellm}/bin:{os.environ['PATH']}", "NO_PROXY": "127.0.0.1", "NO_DOCS": "True"}
-    log = directory / "litellm.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                setting.litellm / "bin/litellm",
-                "--config",
-                config,
-                "--host",
-                "127.0.0.1",
-                "--port",
-                str(port),
-                "--telemetry",
-                "False",
-            ],
-            env=environment,
-            cwd=directory,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        wait_until_ready(process, f"http://127.0.0.1:{port}", log)
-        yield f"http://127.0.0.1:{port}/v1"
-    except BaseException:
-        print(f"litellm said at last:\n{log.read_text(errors='replace')[-3000:]}", flush=True)
-        raise
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def wait_until_ready(process: subprocess.Popen, url: str, log: Path) -> None:
-    def probe() -> bool:
-        if process.poll() is not None:
-            raise SystemExit(f"litellm ended with {process.returncode}")
-        with urllib.request.urlopen(f"{url}/health/liveliness", timeout=2) as response:
-            return response.status == 200
-
-    until(probe, "litellm is ready", READY_WITHIN)
+    config = json.dumps({"model_list": listed, "prompts": prompts} | settings)
+    with gateway.litellm(setting.litellm, config, directory, environment, port) as url:
+        yield f"{url}/v1"
 
 
 def prompts_and_chain(setting: Setting, report: Report) -> None:
     port = free_port()
-    gateway = {"chat.upstream": {"base_url": f"http://127.0.0.1:{port}/v1", "api_key": GATEWAY_KEY}}
+    through_gateway = {"chat.upstream": {"base_url": f"http://127.0.0.1:{port}/v1", "api_key": gateway.KEY}}
     with (
         behind(setting, environment={"FOREWORD_API_KEY": API_KEY}) as (foreword, upstream),
-        Foreword(setting, chat=gateway) as before_gateway,
+        Foreword(setting, settings=through_gateway) as before_gateway,
     ):
         started = time.monotonic()
         with proxy(setting, foreword, upstream, port) as url:
             report.say(f"litellm was ready after {time.monotonic() - started:.1f} s")
-            client = openai.OpenAI(base_url=url, api_key=GATEWAY_KEY, max_retries=0, timeout=30)
+            client = openai.OpenAI(base_url=url, api_key=gateway.KEY, max_retries=0, timeout=30)
             for profile in PROFILES:
                 for stream in (False, True):
                     with report.case(f"litellm: it takes the prompt `{profile}` from Foreword (stream: {stream})"):

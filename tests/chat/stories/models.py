@@ -23,7 +23,7 @@ def listed(setting: Setting, report: Report) -> None:
 
 
 def combined(setting: Setting, report: Report) -> None:
-    with behind(setting, chat={"chat": {"list_profiles": True}}) as (foreword, upstream):
+    with behind(setting, settings={"chat": {"list_profiles": True}}) as (foreword, upstream):
         client = foreword.openai()
         with report.case("models: with `chat.list_profiles` each is there with each profile too"):
             models = list(client.models.list())

@@ -4,7 +4,8 @@ import base64
 
 import openai
 from harness import Report, expect, same, tell
-from serving import ASK, CLIENT_KEY, Foreword, Setting, behind, is_prompt, marked
+from server import marked
+from serving import ASK, CLIENT_KEY, Foreword, Setting, behind, is_prompt
 from upstream import CHUNKS, Upstream
 
 ANSWER = "".join(CHUNKS)
@@ -209,7 +210,7 @@ def additions(setting: Setting, report: Report) -> None:
                 else:
                     raise AssertionError(f"{wrong} was let through")
             same(upstream.count, before, "requests at the upstream")
-    with behind(setting, more={"session": {"mode": "strict"}}) as (foreword, upstream):
+    with behind(setting, settings={"session": {"mode": "strict"}}) as (foreword, upstream):
         with report.case("prompts: a chat endpoint needs no chat id, in `strict` mode neither"):
             foreword.openai().chat.completions.create(model="gpt-5", messages=[ASK])
             expect("Be kind" in upstream.last.messages[0]["content"], upstream.last.messages[0])
@@ -264,7 +265,7 @@ def sent_back(setting: Setting, report: Report) -> None:
             ):
                 mine = {"role": "system", "content": content}
                 same(asked([mine, ASK])[1:], [mine, ASK], content)
-            mine = {"role": "user", "content": marked("I", "0123456789abcdef")}
+            mine = {"role": "user", "content": marked(("I", "0123456789abcdef"))}
             same(asked([mine])[1:], [mine])
 
 
@@ -272,7 +273,7 @@ def with_workspace(setting: Setting, report: Report) -> None:
     for include in (False, True):
         with (
             Upstream() as upstream,
-            Foreword(setting, upstream, chat={"chat": {"include_workspace": include}}) as foreword,
+            Foreword(setting, upstream, settings={"chat": {"include_workspace": include}}) as foreword,
         ):
             foreword.edit("workspace_guide:\n  enabled: false", "workspace_guide:\n  enabled: true")
             client = foreword.openai()
@@ -294,7 +295,7 @@ def with_workspace(setting: Setting, report: Report) -> None:
 
 
 def as_developer(setting: Setting, report: Report) -> None:
-    with behind(setting, chat={"chat": {"system_role": "developer"}}) as (foreword, upstream):
+    with behind(setting, settings={"chat": {"system_role": "developer"}}) as (foreword, upstream):
         client = foreword.openai()
         with report.case("prompts: with `chat.system_role`, the prompt is a developer's message"):
             client.chat.completions.create(model="gpt-5", messages=[{"role": "system", "content": "Mine."}, ASK])

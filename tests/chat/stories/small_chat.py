@@ -30,7 +30,7 @@ def text_of(data: dict) -> str:
 
 
 def answers(setting: Setting, report: Report) -> None:
-    with behind(setting, chat={"chat": {"default_model": "gpt-5"}}) as (foreword, upstream):
+    with behind(setting, settings={"chat": {"default_model": "gpt-5"}}) as (foreword, upstream):
         prompt = foreword.session()
         with report.case("small chat: a message and its answer"):
             response = say(foreword)
@@ -72,7 +72,7 @@ def answers(setting: Setting, report: Report) -> None:
 
 def troubles(setting: Setting, report: Report) -> None:
     chat = {"chat": {"default_model": "gpt-5"}, "chat.upstream": {"timeout": 1}}
-    with behind(setting, chat=chat) as (foreword, upstream):
+    with behind(setting, settings=chat) as (foreword, upstream):
         with report.case("small chat: an upstream that breaks off, says nothing or is not HTTP ends in an error"):
             for model, status in {
                 "breaks-off": 502,
@@ -103,6 +103,6 @@ def troubles(setting: Setting, report: Report) -> None:
             expect(b"default_model" in response.body, response.body)
             same(upstream.count, 0)
             same(say(foreword, model="gpt-5").json()["response"], ANSWER)
-    with Foreword(setting, chat={"chat": {"default_model": "gpt-5"}}) as foreword:
+    with Foreword(setting, settings={"chat": {"default_model": "gpt-5"}}) as foreword:
         with report.case("small chat: without an upstream it is 501"):
             same(say(foreword).status, 501)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import openai
 from harness import Background, Report, expect, same, tell
-from server import free_port
+from processes import free_port
 from serving import ASK, Foreword, Setting, Wire, behind, chat, in_time, is_prompt
 from upstream import CHUNKS, HUGE, MEGABYTE, SLOW_CHUNKS
 
@@ -71,7 +71,7 @@ def leaving(setting: Setting, report: Report) -> None:
 
 
 def stalling(setting: Setting, report: Report) -> None:
-    with behind(setting, chat={"chat.upstream": {"timeout": 2}}) as (foreword, upstream):
+    with behind(setting, settings={"chat.upstream": {"timeout": 2}}) as (foreword, upstream):
         for stream in (False, True):
             with report.case(f"trouble: an upstream that says nothing is 504 at the time limit (stream: {stream})"):
                 before, started = upstream.count, time.monotonic()
@@ -146,7 +146,7 @@ def breaking(setting: Setting, report: Report) -> None:
 
 def unreachable(setting: Setting, report: Report) -> None:
     address = f"http://127.0.0.1:{free_port()}/v1"
-    with Foreword(setting, chat={"chat.upstream": {"base_url": address, "api_key": "secret-key"}}) as foreword:
+    with Foreword(setting, settings={"chat.upstream": {"base_url": address, "api_key": "secret-key"}}) as foreword:
         with report.case("trouble: an upstream that is not there is 502, and its key is not told"):
             for stream in (False, True):
                 response = chat(foreword, stream=stream)
@@ -165,7 +165,7 @@ def unreachable(setting: Setting, report: Report) -> None:
         port = deaf.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
             limits = {"base_url": f"http://127.0.0.1:{port}/v1", "connect_timeout": 1}
-            with Foreword(setting, chat={"chat.upstream": limits}) as foreword:
+            with Foreword(setting, settings={"chat.upstream": limits}) as foreword:
                 with report.case("trouble: an upstream that lets nobody in is given up after `connect_timeout`"):
                     started = time.monotonic()
                     response = chat(foreword)
@@ -213,7 +213,7 @@ def huge_answers(setting: Setting, report: Report) -> None:
                     length = sum(map(len, wire.pieces(response)))
                 same((response.status, response.end), (200, "whole"))
                 expect(length > HUGE, length)
-                grown = foreword.memory() - before
+                grown = foreword.memory_peak() - before
                 report.say(f"the server grew by {grown / MEGABYTE:.1f} MB (stream: {stream})")
                 expect(grown < GROWTH, f"it grew by {grown / MEGABYTE:.0f} MB")
 
@@ -234,7 +234,8 @@ def slow_reader(setting: Setting, report: Report) -> None:
                     time.sleep(0.5)
                 expect(written < HUGE // 2, f"{written / MEGABYTE:.0f} MB were taken")
                 expect(
-                    foreword.memory() - before < GROWTH, f"it grew by {(foreword.memory() - before) / MEGABYTE:.0f} MB"
+                    foreword.memory_peak() - before < GROWTH,
+                    f"it grew by {(foreword.memory_peak() - before) / MEGABYTE:.0f} MB",
                 )
                 report.say(f"{written / MEGABYTE:.1f} MB were taken of an upstream whose client does not read")
                 left = wire.close()
@@ -253,7 +254,7 @@ def idle_streams(setting: Setting, report: Report) -> None:
                 ask(wire, "stall-midway", stream=True)
                 same(wire.head().status, 200)
             same(upstream.count - count, IDLE, "requests at the upstream")
-            grown = foreword.memory() - before
+            grown = foreword.memory_peak() - before
             report.say(f"{IDLE} idle streams took {grown / MEGABYTE:.1f} MB")
             expect(grown < IDLE_MEMORY, f"they took {grown / MEGABYTE:.0f} MB")
             same(chat(foreword).status, 200)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from bench import KEY, Bench, Setting
 from counting import copies, numbered
 from harness import Report, expect, same, until
-from server import free_port
+from processes import free_port
 
 KEY_OF_MCPO = "a-key-of-mcpo"
 

@@ -3,7 +3,9 @@
 import time
 
 import peers
-from harness import Foreword, Report, Setting, expect, failed, until
+from harness import Report, expect, until
+from peers import Setting, failed
+from server import Foreword
 
 
 def run(setting: Setting, report: Report) -> None:

@@ -3,20 +3,10 @@
 import time
 
 import peers
-from harness import (
-    Background,
-    Foreword,
-    Report,
-    Setting,
-    command_line,
-    descendants,
-    expect,
-    same,
-    strike,
-    tell,
-    until,
-    words,
-)
+from harness import Background, Report, expect, same, tell, until
+from peers import Setting, words
+from processes import command_line, descendants, strike
+from server import Foreword
 from wire import Stdio
 
 WITHIN = 2.0

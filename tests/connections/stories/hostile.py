@@ -9,8 +9,10 @@ import unicodedata
 from pathlib import Path
 
 import peers
-from harness import Foreword, Report, Setting, expect, failed, peer_processes, records, same, tell, until, words
+from harness import Report, expect, same, tell, until
 from markdown_it import MarkdownIt
+from peers import Setting, failed, peer_processes, records, words
+from server import Foreword
 from wire import RpcError
 
 CLIENTS = Path(__file__).parents[2] / "peers/clients"
@@ -257,7 +259,7 @@ def noise(setting: Setting, report: Report) -> None:
         with report.case("hostile: a result on a line of 100 MB is an error that names the server, which comes back"):
             failed(foreword.call("plain__flood"), "plain")
             until(lambda: words(foreword.call("plain__say", {"text": "back"})) == "back", "it answers again", 40)
-            peak = memory_peak(foreword)
+            peak = foreword.memory_peak()
             expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
         with report.case("hostile: 40 MB on standard error do not stop it, and the log stays small"):
             foreword.ready("loud")
@@ -269,13 +271,8 @@ def noise(setting: Setting, report: Report) -> None:
         with report.case("hostile: a list on a line of 100 MB is an error, and is not held in memory"):
             entry = until(lambda: told(foreword, "line"), "a word about it", 40)
             expect(entry["state"] != "ready", entry)
-            peak = memory_peak(foreword)
+            peak = foreword.memory_peak()
             expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
-
-
-def memory_peak(foreword: Foreword) -> int:
-    status = Path(f"/proc/{foreword.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) * 1024
 
 
 def never_ready(setting: Setting, report: Report) -> None:

@@ -6,25 +6,10 @@ import urllib.parse
 from pathlib import Path
 
 import peers
-from harness import (
-    Background,
-    Foreword,
-    Report,
-    Setting,
-    alive,
-    all_gone,
-    command_line,
-    descendants,
-    expect,
-    failed,
-    peer_process,
-    peer_processes,
-    records,
-    same,
-    tell,
-    until,
-    words,
-)
+from harness import Background, Report, expect, same, tell, until
+from peers import Setting, failed, peer_process, peer_processes, records, words
+from processes import alive, all_gone, command_line, descendants
+from server import Foreword
 from wire import Caller, RpcError
 
 ALWAYS = {"PATH", "HOME", "LANG", "TMPDIR"}

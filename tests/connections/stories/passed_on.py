@@ -13,10 +13,12 @@ from pathlib import Path
 
 import httpx2
 import peers
-from harness import Background, Foreword, Report, Setting, expect, records, same, until, words
+from harness import Background, Report, expect, same, until
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from peers import Setting, records, words
+from server import Foreword
 from wire import Caller, RpcError, Stdio, minimal_environment
 
 MODES = {"legacy": "legacy", "modern": "2026-07-28"}

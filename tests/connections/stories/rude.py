@@ -6,27 +6,13 @@ import time
 from pathlib import Path
 
 import peers
-from harness import (
-    Background,
-    Foreword,
-    Report,
-    Setting,
-    alive,
-    all_gone,
-    expect,
-    failed,
-    peer_process,
-    peer_processes,
-    records,
-    same,
-    strike,
-    tell,
-    until,
-    words,
-)
+from harness import Background, Report, expect, same, tell, until
+from peers import Setting, failed, peer_process, peer_processes, records, words
+from processes import alive, all_gone, strike
+from server import Foreword
 from servers.raw import LINES, RESULTS
 from servers.rude import Rude
-from stories.hostile import MEGABYTE, memory_peak, processor_time
+from stories.hostile import MEGABYTE, processor_time
 
 TOKEN = "s-e-c-r-e-t"
 
@@ -65,12 +51,12 @@ def over_http(setting: Setting, report: Report) -> None:
                 for name in endless:
                     foreword.ready(name)
                     failed(foreword.call(f"{name}__thing"), name)
-                peak = memory_peak(foreword)
+                peak = foreword.memory_peak()
                 expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
             with report.case("rude: over HTTP: a compressed answer that grows without an end is bounded too"):
                 foreword.ready("bomb")
                 failed(foreword.call("bomb__thing"), "bomb")
-                peak = memory_peak(foreword)
+                peak = foreword.memory_peak()
                 expect(peak < 250 * MEGABYTE, f"{peak // MEGABYTE} MB at the most")
             for name in bad_calls:
                 with report.case(f"rude: over HTTP, {name}: the call is an error that names the server, in time"):

@@ -1,7 +1,9 @@
 """The tools prompt: the same bytes whatever the order, nothing missing, and counted rightly."""
 
 import peers
-from harness import Foreword, Report, Setting, expect, same, tell, until
+from harness import Report, expect, same, tell, until
+from peers import Setting
+from server import Foreword
 from wire import RpcError
 
 
@@ -76,9 +78,7 @@ def settings(setting: Setting, report: Report) -> None:
             unresolved = foreword.ok("/system-prompt?format=json", {"X-Chat-Id": "c"}).json()["unresolved"]
             expect("date" not in unresolved, unresolved)
         with report.case("stable: a profile with `tools_prompt: false` has none, the others have it"):
-            library = foreword.data / "system_prompts.yaml"
-            text = library.read_text()
-            library.write_text(text.replace("    name: Other\n", "    name: Other\n    tools_prompt: false\n"))
+            foreword.edit("    name: Other\n", "    name: Other\n    tools_prompt: false\n")
             other = {"X-Chat-Id": "c", "X-Profile-Id": "other"}
             until(lambda: "braces__" not in foreword.ok("/system-prompt", other).text, "without")
             expect("braces__" in foreword.prompt(), foreword.prompt())

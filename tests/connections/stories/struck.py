@@ -6,25 +6,10 @@ import time
 from pathlib import Path
 
 import peers
-from harness import (
-    Background,
-    Foreword,
-    Report,
-    Setting,
-    alive,
-    all_gone,
-    command_line,
-    descendants,
-    expect,
-    failed,
-    peer_process,
-    peer_processes,
-    records,
-    same,
-    strike,
-    until,
-    words,
-)
+from harness import Background, Report, expect, same, until
+from peers import Setting, failed, peer_process, peer_processes, records, words
+from processes import alive, all_gone, command_line, descendants, strike
+from server import Foreword
 
 SLOWEST = 2.0
 

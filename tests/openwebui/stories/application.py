@@ -7,7 +7,8 @@ from urllib.parse import quote
 from browser import Browser
 from harness import Report, expect, same, tell
 from openwebui import Account, OpenWebUI, Turn, running, system_of
-from serving import API_KEY, Foreword, Setting, marked
+from server import marked
+from serving import API_KEY, Foreword, Setting
 
 PICTURE = [
     {"type": "text", "text": "What is this?"},

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness import Report, expect, same, tell
+from server import marked
 from serving import (
     ANN,
     API_KEY,
@@ -23,7 +24,6 @@ from serving import (
     Setting,
     load,
     longest_gap,
-    marked,
     run_block,
     timed,
 )

@@ -94,7 +94,8 @@ class Received:
 class Upstream:
     """The server, in a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer: "type[Answer] | None" = None) -> None:
+        self.answer = answer or Answer
         self.changed = threading.Condition()
         self.received: list[Received] = []
         self.loop = asyncio.new_event_loop()
@@ -158,9 +159,6 @@ class Upstream:
                 setattr(request, name, value)
             self.changed.notify_all()
 
-    def answer(self, connection: "Connection", request: Received) -> "Answer":
-        return Answer(self, connection, request)
-
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
         # Cancelled when the server stops; nobody waits for this task then.
@@ -170,7 +168,7 @@ class Upstream:
                 with self.changed:
                     self.received.append(request)
                     self.changed.notify_all()
-                answer = self.answer(connection, request)
+                answer = self.answer(self, connection, request)
                 try:
                     await connection.unless_left(answer.write())
                 except (Left, ConnectionError):

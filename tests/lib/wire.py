@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from processes import end
+
 PROTOCOL = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 CLIENT = {"name": "connections", "version": "1"}
 
@@ -178,11 +180,7 @@ class Stdio:
     def close(self, within: float = 10) -> None:
         if not self.process.stdin.closed:
             self.process.stdin.close()
-        try:
-            self.process.wait(within)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        end(self.process, within)
 
     def read(self) -> None:
         for line in self.process.stdout:

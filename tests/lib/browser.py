@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import time
 
+from processes import end
+
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -122,9 +124,5 @@ class Browser:
     def close(self):
         with contextlib.suppress(Exception):
             self.call("Browser.close", session=None)
-        with contextlib.suppress(Exception):
-            self.process.wait(10)
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
         shutil.rmtree(self.profile, ignore_errors=True)
