@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench import Setting
 from harness import options_of, run_stories
-from stories import blocks, claude_code, codex, langchain, litellm, mcpo, openai_agents
+from stories import blocks, claude_code, codex, langchain, litellm, mcpo, openai_agents, readme
 
 AT_A_TIME = 3
 # The longest first.
@@ -18,6 +18,7 @@ STORIES = {
     "openai-agents": openai_agents.run,
     "mcpo": mcpo.run,
     "blocks": blocks.run,
+    "readme": readme.run,
 }
 # Their packages have hundreds of megabytes, so they are no part of what CI runs.
 LARGE_STORIES = {
