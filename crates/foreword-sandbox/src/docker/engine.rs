@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    io,
     path::PathBuf,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -31,6 +32,8 @@ use crate::{error::SandboxError, state::Unavailable};
 
 /// Where an engine on this machine is by default.
 pub(super) const DEFAULT_HOST: &str = "unix:///var/run/docker.sock";
+/// The cure where no engine is found.
+const ELSEWHERE: &str = "start it, or set `sandbox.docker.host` to where it is";
 /// How long the engine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How long an engine that did not answer is not asked again.
@@ -100,9 +103,10 @@ impl Engine {
         });
         let result = match answer.await {
             Ok(Ok(client)) => Ok(client),
-            Ok(Err(error)) => Err(self.unavailable(&in_words(&error))),
+            Ok(Err(error)) => Err(self.unavailable(&error)),
             Err(_) => {
-                Err(self.unavailable(&format!("no answer within {} seconds", PATIENCE.as_secs())))
+                let why = format!("no answer within {} seconds", PATIENCE.as_secs());
+                Err(self.no_answer(&why, ELSEWHERE))
             }
         };
         *lock(&self.client) = result.as_ref().ok().cloned();
@@ -135,7 +139,7 @@ impl Engine {
             for name in ["ca.pem", "cert.pem", "key.pem"] {
                 let path = certificates.join(name);
                 std::fs::File::open(&path).map_err(|error| {
-                    std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+                    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
                 })?;
             }
             return Docker::connect_with_ssl(
@@ -155,20 +159,29 @@ impl Engine {
         }
     }
 
-    fn unavailable(&self, why: &str) -> Unavailable {
+    fn unavailable(&self, error: &Error) -> Unavailable {
+        let cure = if is_forbidden(error) {
+            "let Foreword's user at its socket: the socket's group has to be one of the user's"
+        } else {
+            ELSEWHERE
+        };
+        self.no_answer(&in_words(error), cure)
+    }
+
+    fn no_answer(&self, why: &str, cure: &str) -> Unavailable {
         Unavailable {
             reason: format!(
                 "the container engine at {} does not answer: {why}",
                 self.host
             ),
-            cure: "start it, or set `sandbox.docker.host` to where it is".to_owned(),
+            cure: cure.to_owned(),
         }
     }
 
     /// What an error of the engine means for a caller.
     pub(super) fn explain(&self, error: Error) -> SandboxError {
         if is_no_answer(&error) {
-            let unavailable = self.unavailable(&in_words(&error));
+            let unavailable = self.unavailable(&error);
             *lock(&self.client) = None;
             *lock(&self.seen) = (Err(unavailable.clone()), Some(Instant::now()));
             return unavailable.into();
@@ -425,6 +438,14 @@ fn is_no_answer(error: &Error) -> bool {
             | Error::RequestTimeoutError
             | Error::SocketNotFoundError(_)
     )
+}
+
+/// Whether the engine's socket is there and may not be used.
+fn is_forbidden(error: &Error) -> bool {
+    let first: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    std::iter::successors(first, |error| error.source())
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// An error with what is behind it.
