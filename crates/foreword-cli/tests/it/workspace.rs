@@ -57,6 +57,21 @@ fn fault_13_a_command_says_how_it_ended() {
 }
 
 #[test]
+fn another_server_that_cannot_see_this_one_leaves_its_control_groups_alone() {
+    let (_place, server) = server();
+    let apart = [
+        "/usr/bin/unshare",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ];
+    Place::new().through(&apart).run(&["doctor"]).ok();
+    let url = &server.url("/mcp");
+    assert_eq!(Chat { url, id: "c" }.bash("echo hello"), "hello");
+}
+
+#[test]
 fn fault_47_output_comes_in_the_order_in_which_it_was_written() {
     let (_place, server) = server();
     let url = &server.url("/mcp");

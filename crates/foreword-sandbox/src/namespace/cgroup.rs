@@ -1,10 +1,12 @@
 //! Limits of a whole sandbox, by control groups: version 2 if its controllers can be had, else version 1, without systemd.
 //!
 //! Groups are made below the server's own, so no right is needed that the server does not have. They are in a directory with the
-//! server's process number in its name; what a killed server left behind is swept by the next.
+//! server's process number in its name, and with the namespace in which it has that number: servers in containers may share a
+//! parent. What a killed server left behind is swept by the next in that namespace.
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -66,6 +68,7 @@ impl Groups {
         let host = Host {
             membership: fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
             mounts: fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(),
+            namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino()),
         };
         Self::on(&host, config)
     }
@@ -100,12 +103,13 @@ impl Groups {
             }
         }
         let name = format!(
-            "{PREFIX}{}.{}",
+            "{PREFIX}{}.{}.{}",
             std::process::id(),
-            INSTANCES.fetch_add(1, Ordering::Relaxed)
+            INSTANCES.fetch_add(1, Ordering::Relaxed),
+            host.namespace
         );
         roots.retain_mut(|root| {
-            sweep(&root.path);
+            sweep(&root.path, host.namespace);
             let own = root.path.join(&name);
             let made = make_group(&own).and_then(|()| prepare(&own, root));
             root.path = own;
@@ -267,16 +271,14 @@ fn hand_down(group: &Path) -> io::Result<Vec<Controller>> {
     Ok(controllers)
 }
 
-/// Removes what servers left behind that are gone.
-fn sweep(parent: &Path) {
+/// Removes what servers left behind that are gone; those of another namespace are not ours to judge.
+fn sweep(parent: &Path, namespace: u64) {
+    let namespace = format!(".{namespace}");
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| {
-            name.strip_prefix(PREFIX)?
-                .split('.')
-                .next()?
-                .parse::<u32>()
-                .ok()
+            let ours = name.strip_prefix(PREFIX)?.strip_suffix(&namespace)?;
+            ours.split('.').next()?.parse::<u32>().ok()
         });
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             remove_with_children(&entry.path());
@@ -299,6 +301,8 @@ struct Host {
     membership: String,
     /// `/proc/self/mountinfo`.
     mounts: String,
+    /// Tells the namespace of process numbers from others.
+    namespace: u64,
 }
 
 impl Host {
@@ -365,6 +369,7 @@ mod tests {
         Host {
             membership: membership.to_owned(),
             mounts: mounts.collect(),
+            namespace: 7,
         }
     }
 
@@ -471,11 +476,13 @@ mod tests {
     fn what_a_killed_server_left_is_swept_and_what_a_live_one_has_stays() {
         let place = tempfile::tempdir().unwrap();
         let host = host(place.path(), "8:pids:/\n", &[("pids", "cgroup", "rw,pids")]);
-        let left = place.path().join("pids/foreword.4294967295.0");
-        let alive = place.path().join("pids/foreword.1.0");
+        let left = place.path().join("pids/foreword.4294967295.0.7");
+        let alive = place.path().join("pids/foreword.1.0.7");
+        let elsewhere = place.path().join("pids/foreword.4294967295.0.8");
         fs::create_dir_all(left.join("3")).unwrap();
         fs::create_dir_all(&alive).unwrap();
+        fs::create_dir_all(&elsewhere).unwrap();
         let _groups = Groups::on(&host, &SandboxConfig::default());
-        assert!(!left.exists() && alive.exists());
+        assert!(!left.exists() && alive.exists() && elsewhere.exists());
     }
 }
