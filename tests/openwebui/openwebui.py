@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import server
@@ -211,12 +211,13 @@ class OpenWebUI:
 
 
 @contextmanager
-def running(setting: Setting) -> Iterator[OpenWebUI]:
+def running(setting: Setting, models: upstream.Upstream | None = None, **more: str) -> Iterator[OpenWebUI]:
+    """With `models` that run already, or some of its own, and with `more` in its environment."""
     upstream.Answer = Calling
     directory = setting.directory("openwebui")
     port = server.free_port()
     url = f"http://127.0.0.1:{port}"
-    with upstream.Upstream() as models:
+    with nullcontext(models) if models else upstream.Upstream() as models:
         # Nothing is fetched from elsewhere.
         environment = {
             "DATA_DIR": str(directory),
@@ -235,7 +236,7 @@ def running(setting: Setting) -> Iterator[OpenWebUI]:
             "SCARF_NO_ANALYTICS": "true",
             "DO_NOT_TRACK": "true",
             "ANONYMIZED_TELEMETRY": "false",
-        }
+        } | more
         log = directory.with_suffix(".log")
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -21,9 +21,9 @@ def main() -> int:
     options = parser.parse_args()
     stories = {"filter": filter_alone.run}
     if options.openwebui:
-        from stories import application
+        from stories import application, copies
 
-        stories["application"] = application.run
+        stories |= {"application": application.run, "copies": copies.run}
     if unknown := set(options.stories) - stories.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(stories)}")
 
