@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import server
 import upstream
@@ -85,8 +86,8 @@ class Calling(upstream.Answer):
 class OpenWebUI:
     """A running Open WebUI whose models are the upstream's, with an administrator."""
 
-    def __init__(self, url: str, models: upstream.Upstream):
-        self.url, self.models = url, models
+    def __init__(self, url: str, models: upstream.Upstream, log_file: Path):
+        self.url, self.models, self.log_file = url, models, log_file
         signed = self.post(
             "/api/v1/auths/signup", {"name": "Ann Ö'Neil", "email": "ann@example.org", "password": PASSWORD}
         )
@@ -255,7 +256,7 @@ def running(setting: Setting, models: upstream.Upstream | None = None, **more: s
 
         try:
             until(ready, "Open WebUI is ready", READY_WITHIN)
-            yield OpenWebUI(url, models)
+            yield OpenWebUI(url, models, log)
         except BaseException:
             print(f"Open WebUI said at last:\n{log.read_text(errors='replace')[-5000:]}", flush=True)
             raise

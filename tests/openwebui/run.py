@@ -21,9 +21,10 @@ def main() -> int:
     options = parser.parse_args()
     stories = {"filter": filter_alone.run}
     if options.openwebui:
-        from stories import application, copies
+        from stories import administrator, application, copies, environment
 
         stories |= {"application": application.run, "copies": copies.run}
+        stories |= {"environment": environment.run, "administrator": administrator.run}
     if unknown := set(options.stories) - stories.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; the stories are {', '.join(stories)}")
 
