@@ -152,9 +152,10 @@ class Filter:
         """Puts the prompt in place before Open WebUI gathers the tools."""
         session = Session.of(self.valves, body, __user__, __metadata__)
         messages = body.get("messages") or []
+        before = self.kept.get(session)
         # Also where it is left to the MCP server, so that there is one if that gives none.
         prompt = await self.prompt(session)
-        body["messages"] = without_prompt(without_links(messages), prompt)
+        body["messages"] = without_prompt(without_links(messages), before, prompt)
         left = self.leaves_it(body, __metadata__)
         Choice(prompt, left).note(__metadata__, __id__)
         if not left:
@@ -535,9 +536,15 @@ def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
     return [{"role": "system", "content": text}, *messages]
 
 
-def without_prompt(messages: list[dict], prompt: Prompt | None) -> list[dict]:
-    """The messages without what Foreword put into the system's before: this prompt, and all that a mark names."""
-    return rewritten(messages, lambda content: unmarked(without_known(content, prompt)))
+def without_prompt(messages: list[dict], *known: Prompt | None) -> list[dict]:
+    """The messages without what Foreword put into the system's before: these prompts, and all that a mark names."""
+
+    def without(content: str) -> str:
+        for prompt in known:
+            content = without_known(content, prompt)
+        return unmarked(content)
+
+    return rewritten(messages, without)
 
 
 def rewritten(messages: list[dict], change: Callable[[str], str]) -> list[dict]:

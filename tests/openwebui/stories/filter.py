@@ -121,6 +121,11 @@ def messages(setting: Setting, report: Report) -> None:
             filled = marked(prompt).replace("{{USER_NAME}}", ANN["name"])
             came = {"role": "system", "content": f"Before.\n{filled}\nBehind."}
             same(inlet(came, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
+            foreword.edit("Be kind to everybody.", "Be a newer prompt.")
+            newer = inlet(came, USER)[0]["content"]
+            same(newer, f"{marked(of(foreword))}\nBefore.\nBehind.")
+            foreword.edit("Be a newer prompt.", "Be kind to everybody.")
+            inlet(USER)
         with report.case("filter: the mark of a quoted prompt in another message is left alone"):
             quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
             same(inlet(quoted)[1:], [quoted])
