@@ -5,7 +5,7 @@ import re
 import time
 from urllib.parse import quote
 
-from browser import Browser
+from hands import TOOLS_ON, Person
 from harness import Report, expect, same, tell
 from openwebui import Account, OpenWebUI, Turn, running, system_of
 from serving import ADMIN_KEY, API_KEY, PAGE, Foreword, Setting, marked
@@ -305,47 +305,30 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
     path.write_text("a,b\n1,2\n")
     command = "cat /mnt/user-data/uploads/*.csv > /mnt/user-data/outputs/copy.csv; cat /mnt/user-data/outputs/copy.csv"
     question = f"call foreword_bash_tool {json.dumps({'command': command})}"
-    page = Browser(setting.browser)
-    try:
-        page.look(1200, 900)
-        page.open(f"{app.url}/auth")
-        page.evaluate(f"localStorage.token = {json.dumps(app.ann.token)}")
-        page.open(f"{app.url}/?model=plain&tools={TOOL[0]}")
-        page.until("!!document.querySelector('#chat-input')", 60)
+    with Person(setting, app, app.ann) as ann:
         with report.case("application: what is typed in a browser has the prompt once, the file, and its tool"):
+            ann.close_news()
             before = app.models.count
-            document = page.call("DOM.getDocument")["root"]["nodeId"]
-            chosen = page.call("DOM.querySelector", {"nodeId": document, "selector": "input[type=file][multiple]"})[
-                "nodeId"
-            ]
-            page.call("DOM.setFileInputFiles", {"nodeId": chosen, "files": [str(path)]})
-            page.until("document.body.innerText.includes('Übersicht.csv')", 30)
-            page.evaluate("document.querySelector('#chat-input').focus()")
-            page.call("Input.insertText", {"text": question})
-            page.until("!!document.querySelector('#send-message-button:not([disabled])')", 30)
-            page.evaluate("document.querySelector('#send-message-button').click()")
-            page.until("location.pathname.startsWith('/c/')", 60)
-            chat = page.evaluate("location.pathname").removeprefix("/c/")
+            ann.go(f"/?model=plain&tools={TOOL[0]}")
+            ann.has(TOOLS_ON)
+            ann.attach(path)
+            chat, asked = ann.ask(question)
             app.models.wait_for(
                 lambda: any(b'"call_1"' in request.body for request in app.models.received[before:]),
                 "a tool's result",
                 60,
             )
-            asked = [
-                request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body
-            ]
-            asked = [request for request in asked if request.get("tools")]
+            received = [request.json() for request in app.models.received[before:] if b'"call_1"' in request.body]
+            asked += [request for request in received if request.get("tools")][:1]
             same([system_of(request) for request in asked], [instructions(prompt_of(foreword, chat, app.ann))] * 2)
             expect("1,2" in str(asked[1]["messages"][-1]["content"]), asked[1]["messages"][-1])
             same(list(foreword.uploads(chat)), ["Übersicht.csv"])
         with report.case("application: a browser shows the links, once, also after it was closed"):
             for _ in range(2):
-                page.until(LINKS_SHOWN, 60)
-                same(page.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
-                same(page.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
-                page.open(f"{app.url}/c/{chat}")
-    finally:
-        page.close()
+                ann.until(LINKS_SHOWN, 60)
+                same(ann.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
+                same(ann.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
+                ann.go(f"/c/{chat}")
 
 
 def measure(app: OpenWebUI, report: Report) -> None:
