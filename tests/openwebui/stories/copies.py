@@ -6,8 +6,9 @@ The library, the model and the way of counting are those of the other clients, i
 from collections.abc import Callable
 from urllib.parse import quote
 
-from bench import KEY, Bench
-from harness import Report, expect
+from bench import KEY, QUESTION, Bench
+from counting import copies
+from harness import Report, expect, same
 from openwebui import OpenWebUI, Turn, running
 from serving import Setting
 from stories.application import TOOL, connection
@@ -29,8 +30,18 @@ def run(setting: Setting, report: Report) -> None:
         bench.count("filter and MCP server, skip_when_attached off", with_tools, forms, "full", "full")
         app.switch_filter()
         bench.count("MCP server", with_tools, forms, "full")
+        with report.case("open-webui: ENABLE_FORWARD_USER_INFO_HEADERS names chat and user where the connection does not"):
+            app.connect(connection(bench.foreword) | {"key": KEY, "headers": {}})
+            same([copy.form for copy in bench.reached(with_tools, QUESTION, forms)], ["full"])
+            app.connect(connection(bench.foreword) | {"key": KEY})
         models_are_behind(app, bench)
         bench.count("/v1", asked, forms, "without a workspace", again=False)
+        with report.case("open-webui: /v1: what finds a title has the prompt too"):
+            before = bench.model.count
+            messages = [{"role": "user", "content": QUESTION}]
+            app.post("/api/v1/tasks/title/completions", {"model": "plain", "messages": messages, "chat_id": chat})
+            found = copies(bench.model.asked(before)[-1], forms)
+            same([(copy.form, copy.whole) for copy in found], [("without a workspace", True)])
         bench.count("/v1 and MCP server", with_tools, forms, "full", "without a workspace")
         app.switch_filter()
         bench.count("/v1 and filter", asked, forms, "without a workspace", again=False)
