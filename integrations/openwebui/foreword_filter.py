@@ -20,6 +20,7 @@ import logging
 import os
 import re
 import string
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 # The last line of a prompt in a conversation, by which it is known again; Foreword's chat endpoint writes the same one.
 MARK = re.compile(rb"^<!-- foreword ([0-9a-f]{16}) -->[ \t\r]*$", re.MULTILINE)
 REVISION = re.compile(r"[0-9a-f]{16}")
+CODE = re.compile(r"[a-z_]{1,60}")
 ZERO_REVISION = b"0" * 16
 # How many marks of one message are looked at, how many places of a prompt can be its own revision, and how many bytes are hashed
 # to find what a mark names.
@@ -46,10 +48,14 @@ MARKED_BYTES = 16 << 20
 # What Open WebUI itself fills in, in a system message that comes back, and how long that may be.
 VARIABLE = re.compile(r"\{\{[^{}\n]*\}\}")
 VARIABLE_LENGTH = 256
+# Who speaks for the system; some models call it otherwise.
+SYSTEM = ("system", "developer")
 # The line that `outlet` puts behind an answer. Its links change from week to week, so it is known by their shape.
 LINKS = re.compile(r"\[[^]]*\]\(https?://[^\s()]+/preview/[^\s()]+\) · \[[^]]*\]\(https?://[^\s()]+/archive\)")
 LINKS_LENGTH = 4096
-LINK = re.compile(r"https?://[^\s()<>]+")
+LINK = re.compile(r"https?://[!-~]+")
+# What stays as it is in the destination of a link; parentheses would end it.
+LINK_SAFE = ":/?#[]@!$&+,;=%~"
 # What says that Foreword is not there, or answers nobody now.
 NOBODY_THERE = (502, 503, 504)
 # What one answer, and all prompts that are kept, may hold.
@@ -107,12 +113,15 @@ class Filter:
             description="Files over this size are not copied, in MiB; see Foreword's `uploads.max_bytes`.",
         )
         upload_timeout_seconds: float = Field(
-            default=60, gt=0, description="How long copying the files of one message may take."
+            default=60, gt=0, allow_inf_nan=False, description="How long copying the files of one message may take."
         )
-        timeout_seconds: float = Field(default=2, gt=0, description="How long Foreword may take for any other answer.")
+        timeout_seconds: float = Field(
+            default=2, gt=0, allow_inf_nan=False, description="How long Foreword may take for any other answer."
+        )
         retry_seconds: float = Field(
             default=15,
             ge=0,
+            allow_inf_nan=False,
             description="How long a Foreword that did not answer is not asked again; meanwhile its last prompts are used.",
         )
         cache_entries: int = Field(
@@ -143,9 +152,10 @@ class Filter:
         """Puts the prompt in place before Open WebUI gathers the tools."""
         session = Session.of(self.valves, body, __user__, __metadata__)
         messages = body.get("messages") or []
+        before = self.kept.get(session)
         # Also where it is left to the MCP server, so that there is one if that gives none.
         prompt = await self.prompt(session)
-        body["messages"] = without_prompt(without_links(messages), prompt)
+        body["messages"] = without_prompt(without_links(messages), before, prompt)
         left = self.leaves_it(body, __metadata__)
         Choice(prompt, left).note(__metadata__, __id__)
         if not left:
@@ -232,24 +242,21 @@ class Filter:
                 kept = kept._replace(**links_of(answer.headers))
             elif answer.status == 200 and REVISION.fullmatch(answer.headers.get("X-Prompt-Revision", "")):
                 revision = answer.headers["X-Prompt-Revision"]
-                kept = Prompt(answer.body.decode(), len(answer.body), revision, **links_of(answer.headers))
-            elif answer.status >= 500 or answer.status == 429:
-                # The trouble of this session alone.
-                log.warning("Foreword gave no prompt: %s; the last one of the chat is used", answer.trouble())
-                return self.last(session)
-            else:
+                text = answer.body.decode()
+                kept = Prompt(text, sys.getsizeof(text), revision, **links_of(answer.headers))
+            elif answer.code and answer.status < 500 and answer.status != 429:
                 # It is there, and says that this session gets none.
                 self.forget(session)
                 log.warning("Foreword gave no prompt: %s", answer.trouble())
                 return None
+            else:
+                # The trouble of this session alone, or the word of somebody who stands between.
+                log.warning("Foreword gave no prompt: %s; the last one of the chat is used", answer.trouble())
+                return self.last(session)
         except Away:
             return self.last(session)
-        except ValueError as error:
-            # A chat id or an address that cannot be sent, or an answer that is no text.
-            self.forget(session)
-            log.warning("Foreword was not asked for a prompt: %s", reason(error))
-            return None
-        except aiohttp.ClientError as error:
+        except Exception as error:  # noqa: BLE001 - a conversation without the prompt, if there was none before
+            # A chat id or an address that cannot be sent, an answer that is no text, or too long.
             log.warning("Foreword gave no prompt: %s; the last one of the chat is used", reason(error))
             return self.last(session)
         self.keep(session, kept)
@@ -320,6 +327,9 @@ class Filter:
         if not (prompt and prompt.preview_url and prompt.archive_url):
             return
         line = f"[{label(self.valves.preview_label)}]({prompt.preview_url}) · [{label(self.valves.archive_label)}]({prompt.archive_url})"
+        # What would not be known again is not written either.
+        if not is_links(line):
+            return
         if isinstance(answer.get("content"), str) and answer["content"].strip():
             answer["content"] = linked(answer["content"], line)
         # What the browser shows, where it is there.
@@ -407,7 +417,7 @@ class Session(NamedTuple):
         user = user or {}
         email, name = (str(user.get(field) or "").strip() for field in ("email", "name"))
         return cls(
-            valves.base_url.rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name
+            valves.base_url.strip().rstrip("/"), valves.api_key.strip(), valves.profile_id.strip(), str(chat), email, name
         )
 
     def headers(self) -> dict[str, str]:
@@ -456,17 +466,18 @@ class Answer(NamedTuple):
     def json(self) -> dict:
         return json.loads(self.body)
 
-    def trouble(self) -> str:
-        """What is wrong, for the log: Foreword's stable code, which names nobody."""
+    @property
+    def code(self) -> str:
+        """What is wrong, in Foreword's stable word for it, which names nobody; empty if this is nothing of Foreword's."""
         try:
-            code = str(self.json().get("code"))
-        except (ValueError, AttributeError):
+            code = str(self.json().get("code", ""))
+        except (ValueError, AttributeError, RecursionError):
             code = ""
-        return (
-            f"{self.status} {code}"
-            if re.fullmatch("[a-z_]{1,60}", code)
-            else f"status {self.status}; is `base_url` Foreword's?"
-        )
+        return code if CODE.fullmatch(code) else ""
+
+    def trouble(self) -> str:
+        """What is wrong, for the log."""
+        return f"{self.status} {self.code}" if self.code else f"status {self.status}; is `base_url` Foreword's?"
 
 
 class Away(Exception):
@@ -525,18 +536,39 @@ def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
     return [{"role": "system", "content": text}, *messages]
 
 
-def without_prompt(messages: list[dict], prompt: Prompt | None) -> list[dict]:
-    """The messages without what Foreword put into the system's before: this prompt, and all that a mark names."""
+def without_prompt(messages: list[dict], *known: Prompt | None) -> list[dict]:
+    """The messages without what Foreword put into the system's before: these prompts, and all that a mark names."""
+
+    def without(content: str) -> str:
+        for prompt in known:
+            content = without_known(content, prompt)
+        return unmarked(content)
+
+    return rewritten(messages, without)
+
+
+def rewritten(messages: list[dict], change: Callable[[str], str]) -> list[dict]:
+    """The messages with another text of the system's, and without those of which nothing is left by that."""
     kept = []
     for message in messages:
         content = message.get("content")
-        if message.get("role") == "system" and isinstance(content, str):
-            rest = unmarked(without_known(content, prompt))
-            if content and not rest:
+        if message.get("role") in SYSTEM and content:
+            if isinstance(content, str):
+                content = change(content)
+            elif isinstance(content, list):
+                parts = [(part, changed_part(part, change)) for part in content]
+                content = [changed for part, changed in parts if changed is part or changed["text"]]
+            if not content:
                 continue
-            message = message | {"content": rest}
+            message = message | {"content": content}
         kept.append(message)
     return kept
+
+
+def changed_part(part: Any, change: Callable[[str], str]) -> Any:
+    """A part of a message with another text, if it has one."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return part | {"text": change(text)} if isinstance(text, str) and text else part
 
 
 def unmarked(content: str) -> str:
@@ -581,17 +613,12 @@ def revision_of(text: bytes, start: int, end: int, own: int | None) -> bytes:
 
 def without_text(messages: list[dict], text: str) -> list[dict]:
     """The messages without this text in the system's."""
-    kept = []
-    for message in messages:
-        content = message.get("content")
-        if message.get("role") == "system" and isinstance(content, str) and text in content:
-            before, _, behind = content.partition(text)
-            content = before + behind.removeprefix("\n")
-            if not content:
-                continue
-            message = message | {"content": content}
-        kept.append(message)
-    return kept
+
+    def without(content: str) -> str:
+        before, _, behind = content.partition(text)
+        return before + behind.removeprefix("\n") if text in content else content
+
+    return rewritten(messages, without)
 
 
 def without_known(content: str, prompt: Prompt | None) -> str:
@@ -629,7 +656,11 @@ def linked(text: str, line: str) -> str:
 def unlinked(text: str) -> str:
     """The text without such a line at its end."""
     before, _, last = text.rstrip().rpartition("\n")
-    return before.rstrip() if len(last) <= LINKS_LENGTH and LINKS.fullmatch(last) else text
+    return before.rstrip() if is_links(last) else text
+
+
+def is_links(line: str) -> bool:
+    return len(line) <= LINKS_LENGTH and LINKS.fullmatch(line) is not None
 
 
 def texts_of(message: dict) -> list[dict]:
@@ -643,13 +674,13 @@ def links_of(headers: Any) -> dict[str, str]:
     """Only what is safe inside of a link in Markdown."""
     found = {}
     for field, header in (("preview_url", "X-Preview-URL"), ("archive_url", "X-Archive-URL")):
-        url = headers.get(header, "").replace("(", "%28").replace(")", "%29")
-        found[field] = url if LINK.fullmatch(url) else ""
+        url = headers.get(header, "")
+        found[field] = quote(url, safe=LINK_SAFE) if LINK.fullmatch(url) else ""
     return found
 
 
 def label(text: str) -> str:
-    return re.sub(r"[\[\]\s]+", " ", text).strip() or "Files"
+    return re.sub(r"[\[\]\\\s]+", " ", text).strip() or "Files"
 
 
 # Files that are attached.

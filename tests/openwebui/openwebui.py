@@ -7,8 +7,9 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import processes
 import upstream
@@ -84,8 +85,8 @@ class Calling(upstream.Answer):
 class OpenWebUI:
     """A running Open WebUI whose models are the upstream's, with an administrator."""
 
-    def __init__(self, url: str, models: upstream.Upstream):
-        self.url, self.models = url, models
+    def __init__(self, url: str, models: upstream.Upstream, log_file: Path):
+        self.url, self.models, self.log_file = url, models, log_file
         signed = self.post(
             "/api/v1/auths/signup", {"name": "Ann Ö'Neil", "email": "ann@example.org", "password": PASSWORD}
         )
@@ -210,11 +211,12 @@ class OpenWebUI:
 
 
 @contextmanager
-def running(setting: Setting) -> Iterator[OpenWebUI]:
+def running(setting: Setting, models: upstream.Upstream | None = None, **more: str) -> Iterator[OpenWebUI]:
+    """With `models` that run already, or some of its own, and with `more` in its environment."""
     directory = setting.directory("openwebui")
     port = processes.free_port()
     url = f"http://127.0.0.1:{port}"
-    with upstream.Upstream(Calling) as models:
+    with nullcontext(models) if models else upstream.Upstream(Calling) as models:
         # Nothing is fetched from elsewhere.
         environment = {
             "DATA_DIR": str(directory),
@@ -233,9 +235,9 @@ def running(setting: Setting) -> Iterator[OpenWebUI]:
             "SCARF_NO_ANALYTICS": "true",
             "DO_NOT_TRACK": "true",
             "ANONYMIZED_TELEMETRY": "false",
-        }
+        } | more
         command = [setting.openwebui / "bin/open-webui", "serve", "--host", "127.0.0.1", "--port", str(port)]
         log = directory.with_suffix(".log")
         ready = processes.answers(f"{url}/health")
         with processes.running(command, ready, log, READY_WITHIN, environment, directory):
-            yield OpenWebUI(url, models)
+            yield OpenWebUI(url, models, log)

@@ -18,9 +18,10 @@ def main() -> int:
     options = parser.parse_args()
     stories = {"filter": filter_alone.run}
     if options.openwebui:
-        from stories import application
+        from stories import administrator, application, copies, environment
 
-        stories["application"] = application.run
+        stories |= {"application": application.run, "copies": copies.run}
+        stories |= {"environment": environment.run, "administrator": administrator.run}
     browser = shutil.which("chromium")
     return run_stories(
         "openwebui",

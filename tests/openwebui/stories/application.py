@@ -1,14 +1,16 @@
 """A real Open WebUI with the filter, with Foreword as an MCP server, and with both: what reaches the model."""
 
 import json
+import re
 import time
 from urllib.parse import quote
 
-from browser import Browser
+from hands import TOOLS_ON, Person
 from harness import Report, expect, same, tell
 from openwebui import Account, OpenWebUI, Turn, running, system_of
 from server import marked
-from serving import API_KEY, Foreword, Setting
+from serving import ADMIN_KEY, API_KEY, PAGE, Foreword, Setting
+from upstream import CHUNKS
 
 PICTURE = [
     {"type": "text", "text": "What is this?"},
@@ -17,9 +19,12 @@ PICTURE = [
 # What stands once in each copy of the prompt.
 SENTENCE = "Be kind to everybody."
 TOOL = ["server:mcp:foreword"]
+KEY_OF_MODELS = "key-of-the-upstream"
 MODELS_OWN = "You are the model of the marketing department."
 USERS_OWN = "Answer in German."
 AT_ONCE = 1.0
+# What the model answers to everything.
+SAID = "".join(CHUNKS)
 LINKS_SHOWN = "!!document.querySelector('a[href*=\"/preview/\"]')"
 
 
@@ -46,6 +51,14 @@ def conversations(setting: Setting, report: Report) -> None:
             in_browser(setting, app, foreword, report)
         else:
             report.say("left out: what a browser shows, since there is no chromium")
+        with report.case("application: no key, and nothing of a person, is in what the filter and Open WebUI log"):
+            log = app.log_file.read_text(errors="replace")
+            expect("Foreword does not answer" in log, "the log is not that of the filter")
+            for secret in (API_KEY, ADMIN_KEY, KEY_OF_MODELS, app.ann.token):
+                expect(secret not in log, f"{secret} is in the log: {log[max(0, log.find(secret) - 500) :][:1000]}")
+            lines = [line for line in log.splitlines() if "Foreword" in line or "function_foreword" in line]
+            for word in (app.ann.email, bob.email, foreword.url):
+                same([line for line in lines if word in line], [], word)
 
 
 def connection(foreword: Foreword, readers: str = "*") -> dict:
@@ -70,7 +83,7 @@ def connection(foreword: Foreword, readers: str = "*") -> dict:
 
 def prompt_of(foreword: Foreword, turn: Turn | str, account: Account) -> tuple[str, str]:
     chat = turn if isinstance(turn, str) else turn.chat
-    return foreword.prompt(chat, account.email, quote(account.name, safe=""))
+    return foreword.prompt(chat, quote(account.email, safe="@"), quote(account.name, safe=""))
 
 
 def through_filter(app: OpenWebUI, foreword: Foreword, bob: Account, report: Report) -> None:
@@ -88,11 +101,26 @@ def through_filter(app: OpenWebUI, foreword: Foreword, bob: Account, report: Rep
         second = app.ask("And now?", after=app.ask("Hello"))
         same(second.system, marked(prompt_of(foreword, second, app.ann)))
         same([message["role"] for message in second.asked[0]["messages"]], ["system", "user", "assistant", "user"])
-    with report.case("application: a script that sends back what the model got has it once"):
-        asked = app.ask_plainly([{"role": "user", "content": "Hello"}])
-        same(system_of(asked), marked(prompt_of(foreword, "", app.ann)))
-        again = app.ask_plainly([*asked["messages"], {"role": "user", "content": "More"}])
-        same(system_of(again), system_of(asked))
+    with report.case("application: a script that sends back what the model got has it once, and always the present one"):
+        for number, model in enumerate(("plain", "gpt-5")):
+            asked = app.ask_plainly([{"role": "user", "content": "Hello"}], model=model)
+            same(asked["messages"][0]["content"], marked(prompt_of(foreword, "", app.ann)))
+            again = app.ask_plainly([*asked["messages"], {"role": "user", "content": "More"}], model=model)
+            same(again["messages"][:2], asked["messages"])
+            foreword.edit(SENTENCE, f"{SENTENCE} Be present, {number}.")
+            again = app.ask_plainly([*asked["messages"], {"role": "user", "content": "More"}], model=model)
+            same(again["messages"][0]["content"], marked(prompt_of(foreword, "", app.ann)))
+            same([message["role"] for message in again["messages"][1:]], ["user", "user"])
+            expect(f"Be present, {number}." in again["messages"][0]["content"], again["messages"][0])
+    with report.case("application: a temporary chat has the prompt of its own"):
+        asked = app.ask_plainly([{"role": "user", "content": "Hello"}], chat_id="local:Ab_1")
+        same(system_of(asked), marked(prompt_of(foreword, "local:Ab_1", app.ann)))
+        expect("in chat local:ab_1 with" in system_of(asked), system_of(asked))
+    with report.case("application: a channel has one prompt for each that asks in it"):
+        app.post("/api/v1/auths/admin/config", app.get("/api/v1/auths/admin/config") | {"ENABLE_CHANNELS": True})
+        channel = f"channel:{app.post('/api/v1/channels/create', {'name': 'all', 'access_grants': []})['id']}"
+        asked = app.ask_plainly([{"role": "user", "content": "Hello"}], chat_id=channel)
+        same(system_of(asked), marked(prompt_of(foreword, channel, app.ann)))
     with report.case("application: the model's own system prompt stays before it, the user's own behind it"):
         for model, system in (("marketing", None), ("plain", USERS_OWN), ("marketing", USERS_OWN)):
             turn = app.ask("Hello", model=model, system=system)
@@ -109,6 +137,11 @@ def through_filter(app: OpenWebUI, foreword: Foreword, bob: Account, report: Rep
         turn = app.ask("Hello", account=bob)
         same(turn.system, marked(prompt_of(foreword, turn, bob)))
         expect(app.ann.email not in turn.system and bob.email in turn.system, turn.system)
+    with report.case("application: an address that is not ASCII is one user's, by the filter"):
+        joerg = app.add_user("Jörg", "jörg@exämple.org")
+        turn = app.ask("Hello", account=joerg)
+        same(turn.system, marked(prompt_of(foreword, turn, joerg)))
+        expect("with Jörg at jörg@exämple.org." in turn.system, turn.system)
     with report.case("application: a change of the library is in the next turn"):
         first = app.ask("Hello")
         foreword.edit(SENTENCE, f"{SENTENCE} Be brief.")
@@ -130,27 +163,25 @@ def files(app: OpenWebUI, foreword: Foreword, bob: Account, report: Report) -> N
         turn = app.ask("What is in it?", account=bob, files=[file])
         same(foreword.uploads(turn.chat), {})
     with report.case("application: an answer has no links while the chat has no outputs"):
-        same(second.shown, second.answer["output"][0]["content"][0]["text"])
-        expect("](http" not in second.shown, second.shown)
+        same((second.shown, second.answer["content"]), (SAID, SAID))
     with report.case("application: once there are some it ends with them, once, and they are kept"):
         foreword.output(first.chat, "chart.html", "<p>made")
         headers = foreword.ok("/system-prompt", {"X-Chat-Id": first.chat, "X-User-Email": app.ann.email}).headers
         line = f"[Preview of the files]({headers['x-preview-url']}) · [All files as ZIP]({headers['x-archive-url']})"
         for stream in (True, False):
             third = app.ask("Make a chart", after=second, stream=stream)
-            expect(third.shown.endswith(f"\n\n{line}"), third.shown)
-            same(third.shown.count(line), 1)
-            same(third.answer["content"], third.shown)
+            same((third.shown, third.answer["content"]), (f"{SAID}\n\n{line}",) * 2)
     with report.case("application: running it again changes nothing"):
         body = {"model": "plain", "chat_id": third.chat, "id": third.answer_id, "session_id": "s"}
-        messages = [{"id": third.answer_id, "role": "assistant", "content": third.answer["content"]}]
-        done = app.post("/api/chat/completed", body | {"messages": messages})
-        same(done["messages"][-1]["content"], third.answer["content"])
+        # Where there are none it does write them: it runs.
+        for content in (third.answer["content"], SAID):
+            messages = [{"id": third.answer_id, "role": "assistant", "content": content}]
+            done = app.post("/api/chat/completed", body | {"messages": messages})
+            same(done["messages"][-1]["content"], f"{SAID}\n\n{line}")
     with report.case("application: the model does not see the links of earlier answers"):
         fourth = app.ask("Thanks", after=third)
         answers = [message["content"] for message in fourth.asked[0]["messages"] if message["role"] == "assistant"]
-        same(len(answers), 3)
-        expect(not any("](http" in answer for answer in answers), answers)
+        same(answers, [SAID] * 3)
 
 
 def away(app: OpenWebUI, foreword: Foreword, bob: Account, report: Report) -> None:
@@ -192,8 +223,10 @@ def through_mcp(app: OpenWebUI, foreword: Foreword, bob: Account, report: Report
     with report.case("application: without filter and tool there is no prompt"):
         same(app.ask("Hello").system, "")
     with report.case("application: over MCP the prompt of the chat and the user reaches the model, byte for byte"):
-        for account in (app.ann, bob):
+        joerg = app.add_user("Jörg", "jörg@exämple.com")
+        for account in (app.ann, bob, joerg):
             turn = app.ask("Hello", account=account, tool_ids=TOOL)
+            expect(f"with {account.name} at {account.email}." in turn.system, turn.system)
             same(turn.system, instructions(prompt_of(foreword, turn, account)))
             turn = app.ask("More", account=account, after=turn, tool_ids=TOOL)
             same(turn.system, instructions(prompt_of(foreword, turn, account)))
@@ -229,14 +262,17 @@ def through_both(app: OpenWebUI, foreword: Foreword, bob: Account, report: Repor
     with report.case("application: with both, the filter leaves the prompt to the MCP server"):
         turn = app.ask("Hello", tool_ids=TOOL)
         same(turn.system, instructions(prompt_of(foreword, turn, app.ann)))
-        same(app.ask("Hello").system.count(SENTENCE), 1)
+        turn = app.ask("Hello")
+        same(turn.system, marked(prompt_of(foreword, turn, app.ann)))
     with report.case("application: and still links the files, and copies those that are attached"):
         file = app.attach("notes.txt", "of the meeting")
         command = "cat /mnt/user-data/uploads/notes.txt > /mnt/user-data/outputs/copy.txt; cat /mnt/user-data/outputs/copy.txt"
         turn = app.ask(f"call foreword_bash_tool {json.dumps({'command': command})}", tool_ids=TOOL, files=[file])
         expect("of the meeting" in turn.asked[-1]["messages"][-1]["content"], turn.asked[-1]["messages"][-1])
         expect("[All files as ZIP](http" in turn.shown, turn.shown)
-        same(system_of(turn.asked[-1]).count(SENTENCE), 1)
+        # Before them Open WebUI asks what to look for in the files.
+        answers = [asked for asked in turn.asked if asked.get("tools")]
+        same([system_of(asked) for asked in answers], [instructions(prompt_of(foreword, turn, app.ann))] * 2)
     with report.case("application: whoever may not use the MCP server has the prompt from the filter all the same"):
         app.connect(connection(foreword, readers=app.ann.id))
         turn = app.ask("Hello", account=bob, tool_ids=TOOL, system=USERS_OWN)
@@ -270,54 +306,36 @@ def in_browser(setting: Setting, app: OpenWebUI, foreword: Foreword, report: Rep
     path.write_text("a,b\n1,2\n")
     command = "cat /mnt/user-data/uploads/*.csv > /mnt/user-data/outputs/copy.csv; cat /mnt/user-data/outputs/copy.csv"
     question = f"call foreword_bash_tool {json.dumps({'command': command})}"
-    page = Browser(setting.browser)
-    try:
-        page.look(1200, 900)
-        page.open(f"{app.url}/auth")
-        page.evaluate(f"localStorage.token = {json.dumps(app.ann.token)}")
-        page.open(f"{app.url}/?model=plain&tools={TOOL[0]}")
-        page.until("!!document.querySelector('#chat-input')", 60)
+    with Person(setting, app, app.ann) as ann:
         with report.case("application: what is typed in a browser has the prompt once, the file, and its tool"):
+            ann.close_news()
             before = app.models.count
-            document = page.call("DOM.getDocument")["root"]["nodeId"]
-            chosen = page.call("DOM.querySelector", {"nodeId": document, "selector": "input[type=file][multiple]"})[
-                "nodeId"
-            ]
-            page.call("DOM.setFileInputFiles", {"nodeId": chosen, "files": [str(path)]})
-            page.until("document.body.innerText.includes('Übersicht.csv')", 30)
-            page.evaluate("document.querySelector('#chat-input').focus()")
-            page.call("Input.insertText", {"text": question})
-            page.until("!!document.querySelector('#send-message-button:not([disabled])')", 30)
-            page.evaluate("document.querySelector('#send-message-button').click()")
-            page.until("location.pathname.startsWith('/c/')", 60)
-            chat = page.evaluate("location.pathname").removeprefix("/c/")
+            ann.go(f"/?model=plain&tools={TOOL[0]}")
+            ann.has(TOOLS_ON)
+            ann.attach(path)
+            chat, asked = ann.ask(question)
             app.models.wait_for(
                 lambda: any(b'"call_1"' in request.body for request in app.models.received[before:]),
                 "a tool's result",
                 60,
             )
-            asked = [
-                request.json() for request in app.models.received[before:] if b"foreword_bash_tool" in request.body
-            ]
-            asked = [request for request in asked if request.get("tools")]
-            same([system_of(request).count(SENTENCE) for request in asked], [1, 1])
-            expect(instructions(prompt_of(foreword, chat, app.ann)) in system_of(asked[0]), system_of(asked[0]))
+            received = [request.json() for request in app.models.received[before:] if b'"call_1"' in request.body]
+            asked += [request for request in received if request.get("tools")][:1]
+            same([system_of(request) for request in asked], [instructions(prompt_of(foreword, chat, app.ann))] * 2)
             expect("1,2" in str(asked[1]["messages"][-1]["content"]), asked[1]["messages"][-1])
             same(list(foreword.uploads(chat)), ["Übersicht.csv"])
         with report.case("application: a browser shows the links, once, also after it was closed"):
             for _ in range(2):
-                page.until(LINKS_SHOWN, 60)
-                same(page.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
-                same(page.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
-                page.open(f"{app.url}/c/{chat}")
-    finally:
-        page.close()
+                ann.until(LINKS_SHOWN, 60)
+                same(ann.evaluate("document.querySelectorAll('a[href*=\"/preview/\"]').length"), 1)
+                same(ann.evaluate("document.querySelectorAll('a[href$=\"/archive\"]').length"), 1)
+                ann.go(f"/c/{chat}")
 
 
 def measure(app: OpenWebUI, report: Report) -> None:
     """What docs/clients/open-webui.md says of each set-up."""
-    rows = {"none": (False, [], True), "filter": (True, [], True), "MCP": (False, TOOL, True)}
-    rows |= {"both": (True, TOOL, False), "both, skipping": (True, TOOL, True)}
+    rows = {"none": (False, [], True), "filter": (True, [], True), "MCP server": (False, TOOL, True)}
+    rows |= {"both, `skip_when_attached` off": (True, TOOL, False), "both, `skip_when_attached` on": (True, TOOL, True)}
     active = True
     report.say("set-up | copies | bytes of the prompt | bytes of the tools")
     with report.case("application: copies in each set-up"):
@@ -331,4 +349,5 @@ def measure(app: OpenWebUI, report: Report) -> None:
             found[name] = turn.system.count(SENTENCE)
             size = len(json.dumps(turn.asked[0].get("tools", []), ensure_ascii=False).encode()) if turn.tools else 0
             report.say(f"{name} | {found[name]} | {len(turn.system.encode())} | {size}")
-        same(found, {"none": 0, "filter": 1, "MCP": 1, "both": 2, "both, skipping": 1})
+        table = PAGE.read_text().partition("| Set-up | Copies of the prompt |")[2].partition("\n\n")[0]
+        same(found, {name: int(count) for name, count in re.findall(r"^\| ([^|]+) \| (\d+) \|", table, re.MULTILINE)})

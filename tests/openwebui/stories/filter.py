@@ -1,6 +1,8 @@
 """The filter alone against the real server: what it makes of messages, what it keeps, and what it does without a server."""
 
 import asyncio
+import gzip
+import hashlib
 import http.server
 import re
 import shutil
@@ -44,7 +46,7 @@ AT_ONCE = 0.5
 
 
 def run(setting: Setting, report: Report) -> None:
-    tell(setting, report, messages, keeping, without_server, skipping, links, uploads, page)
+    tell(setting, report, messages, keeping, odd_answers, at_once, without_server, skipping, links, uploads, page)
 
 
 def of(foreword: Foreword, chat: str = "c", user: dict = ANN) -> tuple[str, str]:
@@ -87,6 +89,25 @@ def messages(setting: Setting, report: Report) -> None:
                 same(inlet(*once), newer)
                 foreword.edit("Be a newer prompt.", "Be kind to everybody.")
                 same(inlet(*newer), once)
+        with report.case("filter: also where it comes in parts, or in the role that newer models have for it"):
+            parts = [{"type": "text", "text": text} for text in ("A", marked(prompt), f"{marked(prompt)}\nB")]
+            left = {"role": "system", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}
+            same(inlet({"role": "system", "content": parts}, USER), [{"role": "system", "content": marked(prompt)}, left, USER])
+            same(inlet({"role": "system", "content": parts[1:2]}, USER), inlet(USER))
+            newer = {"role": "developer", "content": f"{marked(prompt)}\nB"}
+            same(inlet(newer, USER), [{"role": "system", "content": marked(prompt)}, newer | {"content": "B"}, USER])
+        with report.case("filter: messages that hold nothing, or something else, stay as they are"):
+            for odd in ("", None, [], [None, "text", {"type": "text"}, {"type": "text", "text": None}], {"a": 1}):
+                for role in ("system", "user"):
+                    same(inlet(USER, {"role": role, "content": odd})[1:], [USER, {"role": role, "content": odd}])
+            first, second = ({"role": "system", "content": f"{marked(prompt)}\n{text}"} for text in "AB")
+            wanted = [first, USER, second | {"content": "B"}]
+            same(inlet(first, USER, second), wanted)
+            same(inlet(), [{"role": "system", "content": marked(prompt)}])
+        with report.case("filter: no user at all is nobody's prompt"):
+            content = inlet(USER, user={}, chat="of-nobody")[0]["content"]
+            same(content, marked(foreword.prompt("of-nobody")))
+            expect("@" not in content, content)
         with report.case("filter: what others wrote around it stays, also behind marks of their own"):
             forged = "Never name prices.\n<!-- foreword 0123456789abcdef -->"
             for before, behind in ((forged, ""), ("Of the model.\n\n", "Of the user."), (forged, forged)):
@@ -100,6 +121,11 @@ def messages(setting: Setting, report: Report) -> None:
             filled = marked(prompt).replace("{{USER_NAME}}", ANN["name"])
             came = {"role": "system", "content": f"Before.\n{filled}\nBehind."}
             same(inlet(came, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
+            foreword.edit("Be kind to everybody.", "Be a newer prompt.")
+            newer = inlet(came, USER)[0]["content"]
+            same(newer, f"{marked(of(foreword))}\nBefore.\nBehind.")
+            foreword.edit("Be a newer prompt.", "Be kind to everybody.")
+            inlet(USER)
         with report.case("filter: the mark of a quoted prompt in another message is left alone"):
             quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
             same(inlet(quoted)[1:], [quoted])
@@ -123,14 +149,30 @@ def messages(setting: Setting, report: Report) -> None:
                 same(inlet(USER, chat=chat)[0]["content"], marked(of(foreword, chat)))
         with report.case("filter: an address that is not ASCII is what it is over MCP"):
             user = ANN | {"email": "jörg@exämple.org"}
-            expect("at j%c3%b6rg@ex%c3%a4mple.org." in inlet(USER, user=user)[0]["content"], "the address")
+            content = inlet(USER, user=user)[0]["content"]
+            expect("at jörg@exämple.org." in content, content)
         with report.case("filter: a chat id that cannot be sent has no prompt, and the next one has"):
             for chat in ("a\r\nX-User-Email: bob@example.org", "ü", "..", "a/b"):
                 same(inlet(USER, chat=chat), [USER])
             same(inlet(USER)[0]["content"], marked(prompt))
+        with report.case("filter: space around its valves does not matter"):
+            chats.set(base_url=f" {foreword.url}/\n", api_key=f" {API_KEY}\n", profile_id=" ")
+            same(inlet(USER)[0]["content"], marked(prompt))
+            chats.set(base_url=foreword.url, api_key=API_KEY, profile_id="")
+        with report.case("filter: valves that make no sense are refused when they are saved"):
+            wrong = {"timeout_seconds": (0, -1, "nan", "inf"), "upload_timeout_seconds": (0, "inf"), "cache_entries": (0,)}
+            wrong |= {"retry_seconds": (-1, "inf", "nan"), "upload_max_mib": (-1,)}
+            for name, values in wrong.items():
+                for value in values:
+                    try:
+                        chats.module.Filter.Valves(**{name: value})
+                    except ValueError:
+                        continue
+                    raise AssertionError(f"{name} = {value} was taken")
         with report.case("filter: a server that is not Foreword puts nothing into a conversation"):
-            with another_server() as url:
-                chats.set(base_url=url)
+            with answering() as other:
+                other.body = b"hello"
+                chats.set(base_url=other.url)
                 same(inlet(USER), [USER])
             chats.set(base_url="nonsense")
             same(inlet(USER), [USER])
@@ -159,26 +201,46 @@ def messages(setting: Setting, report: Report) -> None:
             quiet_about(chats, "key-that-is-wrong", "a/b")
 
 
-@contextmanager
-def another_server() -> Iterator[str]:
-    """Answers everything with a page."""
+class Another:
+    """What a server answers that may not be Foreword, and how often it was asked."""
 
+    def __init__(self, port: int):
+        self.url = f"http://127.0.0.1:{port}"
+        self.status, self.headers, self.body, self.asked = 200, {}, b"", 0
+
+    def set(self, status: int = 200, body: bytes = b"", **headers: str) -> None:
+        self.status, self.body = status, body
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def give(self, text: str, **headers: str) -> tuple[str, str]:
+        """Answers as Foreword does, with this prompt."""
+        revision = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.set(200, text.encode(), X_Prompt_Revision=revision, **headers)
+        return text, revision
+
+
+@contextmanager
+def answering() -> Iterator[Another]:
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", "5")
+            other.asked += 1
+            self.send_response(other.status)
+            for name, value in ({"Content-Length": str(len(other.body))} | other.headers).items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(b"hello")
+            self.wfile.write(other.body)
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as other:
-        thread = threading.Thread(target=other.serve_forever, daemon=True)
+    # Whoever asks may leave in the middle of the answer.
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        server.handle_error = lambda *_: None
+        other = Another(server.server_port)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{other.server_port}"
-        other.shutdown()
+        yield other
+        server.shutdown()
 
 
 @contextmanager
@@ -240,7 +302,120 @@ def keeping(setting: Setting, report: Report) -> None:
                 [(session.chat, session.email) for session in kept],
                 [("d", BOB["email"]), ("d", ANN["email"]), ("e", ANN["email"])],
             )
-            same(chats.filter.kept_bytes, sum(len(prompt.text.encode()) for prompt in kept.values()))
+            same(chats.filter.kept_bytes, sum(sys.getsizeof(prompt.text) for prompt in kept.values()))
+        with report.case("filter: and no more than so many bytes, as they lie in memory"), answering() as other:
+            # One character makes four bytes of each other one.
+            other.give("🦀" + "a" * (1 << 20))
+            chats.set(base_url=other.url, cache_entries=1000, timeout_seconds=20)
+            for number in range(40):
+                inlet(chat=f"large-{number}")
+            most = chats.module.KEPT_BYTES
+            same(chats.filter.kept_bytes, sum(sys.getsizeof(prompt.text) for prompt in kept.values()))
+            expect(most - (5 << 20) < chats.filter.kept_bytes <= most, chats.filter.kept_bytes)
+
+
+def odd_answers(setting: Setting, report: Report) -> None:
+    """Something stands between, or has Foreword's address."""
+    with Foreword(setting) as foreword, answering() as other, answering() as third:
+        chats = Chats(foreword, base_url=other.url, timeout_seconds=20, retry_seconds=0)
+
+        def inlet(**more) -> list[dict]:
+            return asyncio.run(chats.inlet([USER], **more))
+
+        prompt = other.give("Be kind.")
+        text, revision = prompt
+        with report.case("filter: an answer that is not Foreword's is no prompt, and the last one stays"):
+            third.give("Be somebody else's.")
+            bomb = gzip.compress(b"a" * (64 << 20))
+            good = {"X_Prompt_Revision": revision}
+            for odd in (
+                {"status": 302, "Location": f"{third.url}/system-prompt"},
+                {"status": 200, "body": b"<html>"},
+                {"status": 200, "body": b"<html>", "X_Prompt_Revision": "<script>"},
+                {"status": 200, "body": b"<html>", "X_Prompt_Revision": revision.upper() + "x"},
+                {"status": 404, "body": b"<html>"},
+                {"status": 401, "body": b'{"code": "No, <script>"}'},
+                {"status": 403, "body": b"[" * 200_000},
+                {"status": 400, "body": b"[1]"},
+                {"status": 200, "body": b"\xff\xfe", **good},
+                {"status": 200, "body": b"a" * (5 << 20), **good},
+                {"status": 200, "body": b"no archive", "Content_Encoding": "gzip", **good},
+                {"status": 200, "body": bomb, "Content_Encoding": "gzip", **good},
+                {"status": 200, "body": b"Be", "Content_Length": "100", **good},
+                {"status": 200, "body": b"Be", "X_Much": "a" * 100_000, **good},
+                {"status": 200, "body": b"Be", "Transfer_Encoding": "chunked", **good},
+                {"status": 204},
+                {"status": 500, "body": b"upset"},
+            ):
+                other.give(text)
+                same(inlet(), [{"role": "system", "content": marked(prompt)}, USER])
+                other.set(**odd)
+                same(inlet(), [{"role": "system", "content": marked(prompt)}, USER], str(odd)[:100])
+                same(inlet(chat="new"), [USER], str(odd)[:100])
+            same(third.asked, 0, "a redirect was followed")
+        with report.case("filter: nothing new is the last prompt for whoever has one, and none for others"):
+            other.set(304)
+            same(inlet(chat="new"), [USER])
+            other.give(text)
+            inlet()
+            other.set(304)
+            same(inlet(), [{"role": "system", "content": marked(prompt)}, USER])
+        with report.case("filter: a refusal of Foreword's ends it, also when it falls silent then"):
+            other.set(403, b'{"code": "chat_belongs_to_another_user"}')
+            same(inlet(), [USER])
+            other.set(500)
+            same(inlet(), [USER])
+        with report.case("filter: links that could be anything else are none"):
+            good = {"X_Preview_URL": "https://f.example/preview/c", "X_Archive_URL": "https://f.example/files/c/archive"}
+            other.body = b'{"total": 1}'
+
+            def linked(**headers: str) -> str:
+                other.give('{"total": 1}', **good | headers)
+                chats.filter.kept.clear()
+                content = asyncio.run(chats.outlet("Done."))["content"]
+                # It is kept in a database, in UTF-8.
+                content.encode()
+                return content
+
+            expect(linked() != "Done.", "these are good")
+            odd = ("javascript:alert(1)//preview/c", "https://f.example/else", "//f.example/preview/c", "", "https://ü/preview/c")
+            odd += ("https://f.example/preview/ c", "https://f.example/preview/" + "c" * 5000, "https://\xff.example/preview/c")
+            for url in odd:
+                same(linked(X_Preview_URL=url), "Done.", url)
+            for url in ("https://f.example/preview/c)[x](javascript:alert(1)", "https://f.example/preview/<b>`\\\"|c"):
+                content = linked(X_Preview_URL=url)
+                same(re.sub(r"\[[^]]+\]\([^()<>`\"|\\ ]+\)", "LINK", content), "Done.\n\nLINK · LINK")
+                same(asyncio.run(chats.outlet(content))["content"], content)
+        quiet_about(chats)
+
+
+def at_once(setting: Setting, report: Report) -> None:
+    with Foreword(setting) as foreword:
+        chats = Chats(foreword, timeout_seconds=20)
+
+        async def all_of_them() -> None:
+            people = [(f"chat-{number}", user) for number in range(20) for user in (ANN, BOB)] * 3
+            before = {(chat, user["id"]): marked(of(foreword, chat, user)) for chat, user in people}
+            with report.case("filter: of many turns at once each has its own prompt, the old one or the new one"):
+                turns = [asyncio.ensure_future(chats.inlet([USER], chat=chat, user=user)) for chat, user in people]
+                await asyncio.to_thread(foreword.edit, "Be kind", "Be very kind")
+                after = {(chat, user["id"]): marked(of(foreword, chat, user)) for chat, user in people}
+                for (chat, user), messages in zip(people, await asyncio.gather(*turns), strict=True):
+                    of_both = (before[chat, user["id"]], after[chat, user["id"]])
+                    expect(messages[0]["content"] in of_both, f"{chat} of {user['name']}: {messages[0]['content']}")
+            with report.case("filter: and the next turn the new one, whichever of the two came last"):
+                for chat, user in people[:40]:
+                    same((await chats.inlet([USER], chat=chat, user=user))[0]["content"], after[chat, user["id"]])
+            with report.case("filter: a turn that is given up leaves nothing behind"):
+                with foreword.silent():
+                    turn = asyncio.ensure_future(chats.inlet([USER]))
+                    await asyncio.sleep(0)
+                    turn.cancel()
+                    await asyncio.gather(turn, return_exceptions=True)
+                    expect(turn.cancelled(), "it went on")
+                same((await chats.inlet([USER]))[0]["content"], marked(of(foreword)))
+
+        asyncio.run(all_of_them())
 
 
 def without_server(setting: Setting, report: Report) -> None:
