@@ -36,7 +36,9 @@ class Setting:
     current: Path
     agents: Path
     litellm: Path
+    peers: Path
     node: Path | None
+    n8n: Path | None
 
     def directory(self, name: str) -> Path:
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.scratch))

@@ -1,34 +1,39 @@
-"""mcpo, with the configuration of its page."""
+"""mcpo, with the configuration and the command of its page."""
 
 import json
+import shlex
 import subprocess
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench import KEY, Bench, Setting
 from counting import copies, numbered
 from harness import Report, expect, same, until
+from page import filled, words
 from server import free_port
 
 KEY_OF_MCPO = "a-key-of-mcpo"
+VERSIONS = Path(__file__).parents[1] / "python/agents.in"
 
 
 @contextmanager
 def running(bench: Bench, setting: Setting):
-    config = bench.work / "config.json"
-    config.write_text(bench.block("json").replace("KEY", KEY))
+    (bench.work / "config.json").write_text(filled(bench.block("json"), {"KEY": KEY}))
     port = free_port()
-    arguments = ["--host", "127.0.0.1", "--port", str(port), "--api-key", KEY_OF_MCPO, "--config", config]
+    command = filled(bench.block("sh", "--config"), {"8000": str(port), "SECRET": KEY_OF_MCPO})
     log = bench.home / "mcpo.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [setting.agents / "bin/mcpo", *arguments],
-            env=bench.environment,
+            shlex.split(command),
+            env=bench.environment | {"PATH": f"{setting.agents}/bin:{bench.environment['PATH']}"},
             cwd=bench.work,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
-    url = f"http://127.0.0.1:{port}/foreword"
+    method, tool = words("mcpo", "POST ").split()
+    same(method, "POST")
+    url = tool.replace("8000", str(port)).removesuffix("/bash_tool")
 
     def get(path: str, body: object = None) -> object:
         headers = {"Authorization": f"Bearer {KEY_OF_MCPO}", "Content-Type": "application/json"}
@@ -56,3 +61,7 @@ def run(setting: Setting, report: Report) -> None:
         with report.case("mcpo: a tool works in the chat that the configuration names"):
             guide = get("/view", {"path": "/home/assistant/README.md"})
             same(guide.rstrip(), numbered(forms["full"]).rstrip())
+            same(get("/bash_tool", {"command": "echo hello"}).strip(), "hello")
+        with report.case("mcpo: the page names the versions that are tried here"):
+            named = set(shlex.split(bench.block("sh", "pip install"))[2:])
+            same(named - set(VERSIONS.read_text().splitlines()), set())
