@@ -34,7 +34,9 @@ class Setting(harness.Setting):
     current: Path
     agents: Path
     litellm: Path
+    peers: Path
     node: Path | None
+    n8n: Path | None
 
 
 class Foreword(server.Foreword):

@@ -4,6 +4,7 @@ A copy begins where the prompt's first sentence stands. How long it is, is how f
 prompt is known, lines with numbers in front (as `view` shows a file) being one of them.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,7 +34,10 @@ def numbered(text: str) -> str:
 
 
 def strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
+    if isinstance(value, str) and value.startswith('[{"'):
+        # n8n hands the answers of tools on as the text of an array.
+        yield from strings(unpacked(value), place)
+    elif isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -44,6 +48,14 @@ def strings(value: object, place: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield from strings(inner, f"{place}/{index}")
+
+
+def unpacked(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        # In a list of one it is taken for text whatever it begins with.
+        return [{"type": "text", "text": text}]
 
 
 def positions(text: str, word: str) -> Iterator[int]:

@@ -26,6 +26,14 @@ def words(page: str, start: str) -> str:
     return found[0]
 
 
+def table(page: str, first: str) -> list[list[str]]:
+    """The rows of the one table of `page` whose first column is `first`, without the marks of code."""
+    found = re.findall(rf"^ *\| {re.escape(first)} \|.*\n *\|[-|]+\n((?: *\|.*\n)+)", (PAGES / f"{page}.md").read_text(), re.MULTILINE)
+    if len(found) != 1:
+        raise AssertionError(f"{page}.md has {len(found)} tables of {first}, not 1")
+    return [[cell.strip("` ") for cell in row.strip("| ").split("|")] for row in found[0].splitlines()]
+
+
 def filled(text: str, values: dict[str, str]) -> str:
     """`text` with what a reader would put in place of the left; each has to be there."""
     for old, new in values.items():

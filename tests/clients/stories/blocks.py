@@ -31,14 +31,39 @@ def run(setting: Setting, report: Report) -> None:
         (bench.work / "client.py").write_text(program)
         said = bench.run([setting.current / "bin/python", bench.work / "client.py"])
         same(said.split(), [*bench.foreword.forms("chat-1")["full"].split(), "hello"])
-    with Bench(setting, report, "n8n") as bench, report.case("n8n: the prompt of step 1 is that of the server of step 3"):
-        headers = {"X-Chat-Id": "7f3a", "X-User-Email": "ann@example.com"}
+    with Bench(setting, report, "n8n") as bench, report.case("n8n: the prompt that its steps fetch is that of the server that they name"):
+        prompt, endpoint = steps_of_n8n()
+        headers = {name: value.replace("{{ $json.sessionId }}", "7f3a") for name, value in page.table("n8n", "Name")}
         authorization = {"Authorization": f"Bearer {KEY}"}
-        prompt = bench.foreword.ok("/system-prompt", headers | authorization).text
-        expect("7f3a" in prompt, prompt)
-        server = Caller(f"{bench.foreword.url}/mcp/c/7f3a", "legacy", authorization)
+        # n8n's own `Accept`; the page's beats it.
+        told = bench.foreword.ok(prompt.removeprefix(page.ADDRESS), {"Accept": "application/json"} | headers | authorization).text
+        same(told, bench.foreword.forms("7f3a")["full"])
+        server = Caller(re.sub(r"\{\{.*\}\}", "7f3a", endpoint.replace(page.ADDRESS, bench.foreword.url)), "legacy", authorization)
         guide = server.call("bash_tool", {"command": "cat README.md"})["content"][0]["text"]
-        same(guide.rstrip(), bench.foreword.forms("7f3a")["full"].rstrip())
+        same(guide.rstrip(), told.rstrip())
+    with report.case("n8n: the flow beside the page is that of its steps"):
+        flow_is_that_of_the_steps()
+
+
+def steps_of_n8n() -> tuple[str, str]:
+    """Where the prompt is, and the tools."""
+    return page.words("n8n", f"{page.ADDRESS}/system-prompt"), page.words("n8n", f"{page.ADDRESS}/mcp/c/")
+
+
+def flow_is_that_of_the_steps() -> None:
+    flow = json.loads((page.PAGES / "n8n.json").read_text())
+    trigger, request, agent, model, tools = flow["nodes"]
+    prompt, endpoint = steps_of_n8n()
+    same(trigger["name"], page.words("n8n", "When chat message received"))
+    same(request["parameters"]["url"], prompt)
+    headers = [[header["name"], header["value"].removeprefix("=")] for header in request["parameters"]["headerParameters"]["parameters"]]
+    same(headers, page.table("n8n", "Name"))
+    same(agent["parameters"]["text"], "=" + page.words("n8n", "{{ $('When chat message received').item.json.chatInput"))
+    same(agent["parameters"]["options"]["systemMessage"], "=" + page.words("n8n", "{{ $json.data"))
+    same(tools["parameters"]["endpointUrl"], f"={endpoint}")
+    # No key is handed around with it, and no id of somebody's n8n.
+    same([node["credentials"] for node in (request, tools)], [{"httpBearerAuth": {"id": None, "name": "Foreword"}}] * 2)
+    same(model["credentials"], {"openAiApi": {"id": None, "name": "OpenAI"}})
 
 
 def leads_to_prompt(bench: Bench, config: dict) -> None:

@@ -1,34 +1,30 @@
-"""mcpo, with the configuration of its page."""
+"""mcpo, with the configuration and the command of its page."""
 
 import json
-import subprocess
+import shlex
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
+import processes
 from bench import KEY, Bench, Setting
 from counting import copies, numbered
-from harness import Report, expect, same, until
-from processes import free_port
+from harness import Report, same
+from page import filled, words
 
 KEY_OF_MCPO = "a-key-of-mcpo"
+VERSIONS = Path(__file__).parents[1] / "python/agents.in"
 
 
 @contextmanager
 def running(bench: Bench, setting: Setting):
-    config = bench.work / "config.json"
-    config.write_text(bench.block("json").replace("KEY", KEY))
-    port = free_port()
-    arguments = ["--host", "127.0.0.1", "--port", str(port), "--api-key", KEY_OF_MCPO, "--config", config]
-    log = bench.home / "mcpo.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [setting.agents / "bin/mcpo", *arguments],
-            env=bench.environment,
-            cwd=bench.work,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    url = f"http://127.0.0.1:{port}/foreword"
+    (bench.work / "config.json").write_text(filled(bench.block("json"), {"KEY": KEY}))
+    port = processes.free_port()
+    command = filled(bench.block("sh", "--config"), {"8000": str(port), "SECRET": KEY_OF_MCPO})
+    environment = bench.environment | {"PATH": f"{setting.agents}/bin:{bench.environment['PATH']}"}
+    method, tool = words("mcpo", "POST ").split()
+    same(method, "POST")
+    url = tool.replace("8000", str(port)).removesuffix("/bash_tool")
 
     def get(path: str, body: object = None) -> object:
         headers = {"Authorization": f"Bearer {KEY_OF_MCPO}", "Content-Type": "application/json"}
@@ -36,13 +32,11 @@ def running(bench: Bench, setting: Setting):
         with urllib.request.urlopen(urllib.request.Request(url + path, data=data, headers=headers), timeout=20) as answer:
             return json.loads(answer.read())
 
-    try:
-        until(lambda: process.poll() is not None or get("/openapi.json")["paths"], "mcpo is ready", 120)
-        expect(process.poll() is None, f"mcpo ended with {process.poll()}: {log.read_text()[-800:]}")
+    def ready() -> object:
+        return get("/openapi.json")["paths"]
+
+    with processes.running(shlex.split(command), ready, bench.home / "mcpo.log", 120, environment, bench.work):
         yield get
-    finally:
-        process.terminate()
-        process.wait(10)
 
 
 def run(setting: Setting, report: Report) -> None:
@@ -56,3 +50,7 @@ def run(setting: Setting, report: Report) -> None:
         with report.case("mcpo: a tool works in the chat that the configuration names"):
             guide = get("/view", {"path": "/home/assistant/README.md"})
             same(guide.rstrip(), numbered(forms["full"]).rstrip())
+            same(get("/bash_tool", {"command": "echo hello"}).strip(), "hello")
+        with report.case("mcpo: the page names the versions that are tried here"):
+            named = set(shlex.split(bench.block("sh", "pip install"))[2:])
+            same(named - set(VERSIONS.read_text().splitlines()), set())
