@@ -23,7 +23,8 @@ import string
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -40,11 +41,12 @@ MARK = re.compile(rb"^<!-- foreword ([0-9a-f]{16}) -->[ \t\r]*$", re.MULTILINE)
 REVISION = re.compile(r"[0-9a-f]{16}")
 CODE = re.compile(r"[a-z_]{1,60}")
 ZERO_REVISION = b"0" * 16
-# How many marks of one message are looked at, how many places of a prompt can be its own revision, and how many bytes are hashed
-# to find what a mark names.
+# How many marks of one text are looked at, how many places of a prompt can be its own revision, how many bytes are hashed to find
+# what the marks of one request name, and how many of them a hash costs at least.
 MOST_MARKS = 16
 MOST_PLACES = 4
 MARKED_BYTES = 16 << 20
+HASH_BYTES = 2 << 10
 # What Open WebUI itself fills in, in a system message that comes back, and how long that may be.
 VARIABLE = re.compile(r"\{\{[^{}\n]*\}\}")
 VARIABLE_LENGTH = 256
@@ -539,12 +541,21 @@ def with_prompt(messages: list[dict], prompt: Prompt) -> list[dict]:
 def without_prompt(messages: list[dict], *known: Prompt | None) -> list[dict]:
     """The messages without what Foreword put into the system's before: these prompts, and all that a mark names."""
 
+    budget = Budget(MARKED_BYTES)
+
     def without(content: str) -> str:
-        for prompt in known:
+        for prompt in dict.fromkeys(known):
             content = without_known(content, prompt)
-        return unmarked(content)
+        return unmarked(content, budget)
 
     return rewritten(messages, without)
+
+
+@dataclass
+class Budget:
+    """How many bytes may still be hashed: whoever waits for it holds up all of Open WebUI."""
+
+    left: int
 
 
 def rewritten(messages: list[dict], change: Callable[[str], str]) -> list[dict]:
@@ -571,20 +582,19 @@ def changed_part(part: Any, change: Callable[[str], str]) -> Any:
     return part | {"text": change(text)} if isinstance(text, str) and text else part
 
 
-def unmarked(content: str) -> str:
+def unmarked(content: str, budget: Budget) -> str:
     """The text without prompts that hash to the mark behind them. Anybody can write a mark: what is no prompt stays."""
     text = content.encode("utf-8", "surrogatepass")
-    rest, at, budget = b"", 0, MARKED_BYTES
+    rest, at = b"", 0
     for mark in islice(MARK.finditer(text), MOST_MARKS):
         end = mark.start() - 1
         revision = mark[1]
         places = [place.start() for place in islice(re.finditer(revision, text[at : max(at, end)]), MOST_PLACES)]
         start = at
-        while start <= end and budget > 0:
+        while start <= end and budget.left > 0:
             # The prompt may hold its own revision, in one place.
             for own in (None, *(at + place for place in places if at + place >= start)):
-                # An empty line costs something too.
-                budget -= end - start + 64
+                budget.left -= end - start + HASH_BYTES
                 if revision_of(text, start, end, own) == revision:
                     rest += text[at:start]
                     at = mark.end() + (text[mark.end() : mark.end() + 1] == b"\n")
@@ -626,16 +636,31 @@ def without_known(content: str, prompt: Prompt | None) -> str:
     if not prompt or not VARIABLE.search(prompt.text):
         return content
     first, *others = VARIABLE.split(marked(prompt))
-    start = content.find(first)
-    if start < 0 or content[:start].rpartition("\n")[2]:
-        return content
-    end = start + len(first)
-    for part in others:
+    for start in islice(line_starts(content, first), MOST_MARKS):
+        end = filled_in(content, start + len(first), others)
+        if end:
+            return content[:start] + content[end:].removeprefix("\n")
+    return content
+
+
+def line_starts(content: str, text: str) -> Iterator[int]:
+    """Where a line begins with `text`, which may have more lines than one."""
+    if content.startswith(text):
+        yield 0
+    at = content.find(f"\n{text}")
+    while at >= 0:
+        yield at + 1
+        at = content.find(f"\n{text}", at + 1)
+
+
+def filled_in(content: str, end: int, parts: list[str]) -> int:
+    """Where the last of these parts ends, if they follow each other from `end` on with what was filled in between them; else 0."""
+    for part in parts:
         found = content.find(part, end, end + VARIABLE_LENGTH + len(part))
         if found < 0:
-            return content
+            return 0
         end = found + len(part)
-    return content[:start] + content[end:].removeprefix("\n")
+    return end
 
 
 def without_links(messages: list[dict]) -> list[dict]:

@@ -4,6 +4,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use crate::terminal;
+
 /// The exit codes besides 0, as `--help` documents them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -59,15 +61,13 @@ impl std::error::Error for Failure {}
 
 /// Tells the user about `error` on stderr.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let style = crate::terminal::ERROR;
     let known = error.downcast_ref::<Failure>();
     let what = known.map_or_else(|| format!("{error:#}"), Failure::to_string);
     for line in what.lines() {
-        anstream::eprintln!("{style}error{style:#}: {line}");
+        terminal::say(terminal::ERROR, "error", line);
     }
     if let Some(hint) = known.and_then(|failure| failure.hint.as_ref()) {
-        let style = crate::terminal::HINT;
-        anstream::eprintln!("{style}hint{style:#}: {hint}");
+        terminal::say(terminal::HINT, "hint", hint);
     }
     known.map_or(Exit::Failed, |failure| failure.exit).into()
 }

@@ -20,10 +20,9 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::{
-    commands::count,
     config::Config,
     failure::{Exit, Failure},
-    terminal,
+    terminal::{self, count},
 };
 
 /// The library, with a runtime to wait for it.
@@ -54,13 +53,16 @@ impl Kept {
 
     /// Opens the library for a command that changes nothing, and so makes no data directory where there is none.
     pub(crate) fn open_to_read(config: &Config) -> anyhow::Result<Self> {
-        let kept = if config.data_dir.exists() {
-            Self::open(config)?
-        } else {
+        // What cannot be looked at, or leads nowhere, is no library that does not exist.
+        let is_absent = fs::symlink_metadata(&config.data_dir)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let kept = if is_absent {
             let elsewhere = tempfile::tempdir().context("could not make a temporary directory")?;
             let opened = YamlStore::open(elsewhere.path(), &config.library, clock());
             let store = opened.map_err(|error| unusable(&error, LoadError::in_full))?;
             Self::new(Arc::new(store), Some(elsewhere))?
+        } else {
+            Self::open(config)?
         };
         if kept.snapshot().source == Source::BuiltIn {
             terminal::note(&format!(
@@ -107,7 +109,7 @@ impl Kept {
         let after = self.block_on(self.store.edit(edit)).map_err(refused)?;
         if let (Source::BuiltIn, Source::File(path)) = (&before.source, &after.source) {
             terminal::note(&format!(
-                "wrote `{}`, a new library that began as the built-in one; `--data` names that of another server",
+                "wrote `{}`: the built-in library with this edit; if a server has another data directory, name it with `--data`",
                 path.display()
             ));
         }

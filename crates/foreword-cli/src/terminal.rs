@@ -1,5 +1,7 @@
 //! How output looks: styles that `anstream` leaves out where there is no terminal or `NO_COLOR` is set.
 
+use std::io::Write;
+
 use anstyle::{AnsiColor, Style};
 
 /// The word `error`.
@@ -13,7 +15,12 @@ pub(crate) const STRONG: Style = Style::new().bold();
 
 /// Says on stderr what whoever typed the command may not expect.
 pub(crate) fn note(text: &str) {
-    anstream::eprintln!("{HINT}note{HINT:#}: {text}");
+    say(HINT, "note", text);
+}
+
+/// A line on stderr. That nobody can read it is no reason to fail.
+pub(crate) fn say(style: Style, word: &str, text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{style}{word}{style:#}: {text}");
 }
 
 /// Rows with their columns one under the other.
@@ -34,4 +41,12 @@ pub(crate) fn columns<const N: usize>(rows: impl IntoIterator<Item = [String; N]
         text.push('\n');
     }
     text
+}
+
+/// A number of things.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) fn cleaned(text: &str, limit: usize) -> String {
             '\n' if previous == Some('\r') => {}
             '\t' => clean.push('\t'),
             _ if breaks_line(character) => clean.push('\n'),
-            _ if is_removed(character) => {}
+            _ if is_hidden(character) => {}
             _ => clean.push(character),
         }
         previous = Some(character);
@@ -49,7 +49,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
                 character
             }
         })
-        .filter(|character| !is_removed(*character));
+        .filter(|character| !is_hidden(*character));
     let mut line: String = kept.by_ref().take(limit).collect();
     if kept.next().is_some() || looked_at.len() < text.len() {
         line.push('…');
@@ -104,7 +104,8 @@ fn breaks_line(character: char) -> bool {
 ///
 /// Left are the joiners U+200C and U+200D and the variation selectors, of which emoji, Persian and the scripts of India
 /// are made, and what else belongs to a script. Flags of regions, which end in tags, become plain flags.
-fn is_removed(character: char) -> bool {
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_removed() {
+    fn what_nobody_sees_is_hidden() {
         let removed = [
             '\0',
             '\u{1b}',

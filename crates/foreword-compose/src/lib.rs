@@ -20,7 +20,7 @@ pub mod validate;
 
 pub use compose::{Composition, Part, PartSource, ProfileNotFound, Stability, compose};
 pub use diagnostic::{Diagnostic, DiagnosticCode, Severity};
-pub use foreign::one_line;
+pub use foreign::{is_hidden, one_line};
 pub use library::{
     GlobalPrompt, Library, LibraryDraft, Place, Profile, ResolvedPlace, Section, SectionType,
     SharedSection, WorkspaceGuide,

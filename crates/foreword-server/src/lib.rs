@@ -35,4 +35,4 @@ pub use serve::serve;
 pub use session::{ChatId, Session};
 pub use skills::Skills;
 pub use tls::choose_tls;
-pub use workspace::Workspaces;
+pub use workspace::{Swept, Workspaces};

@@ -196,6 +196,12 @@ def messages(setting: Setting, report: Report) -> None:
                 answer = {"role": "assistant", "content": text}
                 seconds, _ = asyncio.run(timed(chats.inlet([{"role": "system", "content": text}, answer])))
                 expect(seconds < AT_ONCE, f"{text[:20]!r}: {seconds} s")
+            # All texts of a request together take no longer than one.
+            text = "\n" * 5_700 + "0123456789abcdef" * 4 + "\n<!-- foreword 0123456789abcdef -->"
+            parts = [{"type": "text", "text": text} for _ in range(200)]
+            for messages in ([{"role": "system", "content": text}] * 200, [{"role": "system", "content": parts}]):
+                seconds, _ = asyncio.run(timed(chats.inlet(messages)))
+                expect(seconds < AT_ONCE, f"{len(messages)} messages: {seconds} s")
         with report.case("filter: the log names no key and no person"):
             expect(len(chats.lines) > 3, chats.lines)
             quiet_about(chats, "key-that-is-wrong", "a/b")

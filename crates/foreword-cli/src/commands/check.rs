@@ -18,12 +18,13 @@ use foreword_store::{
 use serde_json::{Value, json};
 
 use self::doubts::{Doubt, doubts};
-use super::{count, print, print_json, read_text};
+use super::{print, print_json, read_text};
 use crate::{
     args::Output,
     config::{Config, Loaded},
     failure::Exit,
     library, link_key,
+    terminal::count,
 };
 
 pub(crate) fn run(

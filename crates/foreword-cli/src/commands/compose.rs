@@ -43,10 +43,12 @@ pub(crate) fn run(loaded: &Loaded, request: &Composing) -> anyhow::Result<()> {
         return Ok(());
     }
     print_text(&composed.composition.text)?;
-    let style = terminal::WARNING;
     for diagnostic in &composed.composition.diagnostics {
-        let kind = word(diagnostic.severity);
-        anstream::eprintln!("{style}{kind}{style:#}: {}", diagnostic.message);
+        terminal::say(
+            terminal::WARNING,
+            word(diagnostic.severity),
+            &diagnostic.message,
+        );
     }
     Ok(())
 }

@@ -21,12 +21,13 @@ use foreword_server::{
 use foreword_store::{LoadError, OpenError, Source};
 use serde_json::{Value, json};
 
-use super::{count, print, print_json};
+use super::{print, print_json};
 use crate::{
     args::{Common, Output, Serving},
     config::{self, Config, Loaded},
     failure::{Exit, Failure},
-    library, link_key, server, terminal,
+    library, link_key, server,
+    terminal::{self, count},
 };
 
 pub(crate) fn run(common: &Common, serving: &Serving, output: Output) -> anyhow::Result<ExitCode> {

@@ -107,9 +107,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 /// Tells the operator on stderr.
 pub(crate) fn warn(warnings: &[String]) {
-    let style = terminal::WARNING;
     for warning in warnings {
-        anstream::eprintln!("{style}warning{style:#}: {warning}");
+        terminal::say(terminal::WARNING, "warning", warning);
     }
 }
 
@@ -214,12 +213,4 @@ fn not_found<'a>(kind: &str, id: &str, known: impl IntoIterator<Item = &'a str>)
     Failure::new(Exit::Failed, format!("{kind} `{id}` does not exist"))
         .hint(hint)
         .into()
-}
-
-/// A number of things.
-pub(crate) fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
-    }
 }

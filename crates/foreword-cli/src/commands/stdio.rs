@@ -41,7 +41,7 @@ pub(crate) fn run(common: &Common, serving: &Serving, chat: Option<&str>) -> any
     let served = runtime.block_on(async {
         let store = library::open_to_serve(config)?;
         let library = library::describe(config, &store.snapshot());
-        tracing::info!("Chat {chat}, library {library}");
+        tracing::info!(chat.id = %chat, %library, "Serves chat {chat}, library: {library}");
         let (app, warnings) = server::app(config, &loaded.environment, store, config.http.listen)?;
         for warning in warnings
             .into_iter()

@@ -419,7 +419,7 @@ fn the_first_edit_says_that_it_begins_a_library_and_where() {
         --- stdout
         switched off the workspace guide; revision [REVISION]
         --- stderr
-        note: wrote `./data/system_prompts.yaml`, a new library that began as the built-in one; `--data` names that of another server
+        note: wrote `./data/system_prompts.yaml`: the built-in library with this edit; if a server has another data directory, name it with `--data`
     "]]
     .assert_eq(&without_revision(&place.run(&["guide", "disable"])));
     expect![[r"

@@ -131,6 +131,30 @@ fn an_unknown_profile_or_an_impossible_chat_is_an_error() {
 }
 
 #[test]
+fn a_data_directory_that_leads_nowhere_is_not_the_built_in_library() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("nowhere", place.path("data")).unwrap();
+    place.write("file", "no directory");
+    for arguments in [&["export"][..], &["--data", "file/sub", "export"]] {
+        let ran = place.run(arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran}");
+    }
+}
+
+#[test]
+fn a_note_that_cannot_be_written_fails_nothing() {
+    let place = Place::new();
+    let shell = ["/bin/sh", "-c", "exec \"$0\" \"$@\" 2>/dev/full"];
+    let place = place.through(&shell);
+    assert!(place.run(&["export"]).ok().contains("profiles:"));
+    let said = place.run(&["guide", "disable"]).ok();
+    assert!(
+        said.starts_with("switched off the workspace guide"),
+        "{said}"
+    );
+}
+
+#[test]
 fn reading_makes_no_data_directory() {
     let place = Place::new();
     for arguments in [

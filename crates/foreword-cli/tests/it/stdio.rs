@@ -42,7 +42,8 @@ fn the_instructions_are_those_of_the_chat_that_was_named() {
     let answered = answer(&ran).to_string();
     assert!(answered.contains("`my-chat`"), "{answered}");
     assert!(
-        ran.stderr.contains("Chat my-chat, library built in"),
+        ran.stderr
+            .contains("Serves chat my-chat, library: built in"),
         "{ran}"
     );
 }

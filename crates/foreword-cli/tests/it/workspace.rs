@@ -66,6 +66,11 @@ fn another_server_that_cannot_see_this_one_leaves_its_control_groups_alone() {
         "--fork",
         "--mount-proc",
     ];
+    let limits = Place::new().run(&["doctor"]).ok();
+    assert!(
+        limits.contains("kept by control groups"),
+        "there are none to leave alone: {limits}"
+    );
     Place::new().through(&apart).run(&["doctor"]).ok();
     let url = &server.url("/mcp");
     assert_eq!(Chat { url, id: "c" }.bash("echo hello"), "hello");

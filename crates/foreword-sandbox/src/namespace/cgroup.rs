@@ -2,7 +2,7 @@
 //!
 //! Groups are made below the server's own, so no right is needed that the server does not have. They are in a directory with the
 //! server's process number in its name, and with the namespace in which it has that number: servers in containers may share a
-//! parent. What a killed server left behind is swept by the next in that namespace.
+//! parent. What a killed server left behind is swept by the next in that namespace; groups of a namespace that is gone too stay, empty.
 
 use std::{
     fs, io,
@@ -68,7 +68,9 @@ impl Groups {
         let host = Host {
             membership: fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
             mounts: fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(),
-            namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino()),
+            namespace: fs::metadata("/proc/self/ns/pid")
+                .ok()
+                .map(|namespace| namespace.ino()),
         };
         Self::on(&host, config)
     }
@@ -106,10 +108,12 @@ impl Groups {
             "{PREFIX}{}.{}.{}",
             std::process::id(),
             INSTANCES.fetch_add(1, Ordering::Relaxed),
-            host.namespace
+            host.namespace.unwrap_or_default()
         );
         roots.retain_mut(|root| {
-            sweep(&root.path, host.namespace);
+            if let Some(namespace) = host.namespace {
+                sweep(&root.path, namespace);
+            }
             let own = root.path.join(&name);
             let made = make_group(&own).and_then(|()| prepare(&own, root));
             root.path = own;
@@ -301,8 +305,8 @@ struct Host {
     membership: String,
     /// `/proc/self/mountinfo`.
     mounts: String,
-    /// Tells the namespace of process numbers from others.
-    namespace: u64,
+    /// Tells the namespace of process numbers from others; none where the kernel does not say.
+    namespace: Option<u64>,
 }
 
 impl Host {
@@ -369,7 +373,7 @@ mod tests {
         Host {
             membership: membership.to_owned(),
             mounts: mounts.collect(),
-            namespace: 7,
+            namespace: Some(7),
         }
     }
 

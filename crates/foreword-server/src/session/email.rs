@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use foreword_compose::is_hidden;
+
 /// The largest length of an e-mail address, in bytes.
 const MAX_EMAIL_LENGTH: usize = 254;
 
@@ -9,7 +11,9 @@ const MAX_EMAIL_LENGTH: usize = 254;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEmail {
     /// It looks otherwise.
-    #[error("it has one `@`, at most {MAX_EMAIL_LENGTH} bytes, no spaces and no line breaks")]
+    #[error(
+        "it has one `@`, at most {MAX_EMAIL_LENGTH} bytes, no spaces, no line breaks and no characters that nobody sees"
+    )]
     Malformed,
     /// A request that says this counts as saying nothing.
     #[error(
@@ -23,14 +27,25 @@ pub fn parse_email(text: &str) -> Result<Arc<str>, InvalidEmail> {
     let text = trim(text);
     let is_one = text.len() <= MAX_EMAIL_LENGTH
         && text.matches('@').count() == 1
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+        && !text.contains(|c: char| {
+            c.is_whitespace() || c.is_control() || is_hidden(c) || is_ascii_in_lower_case(c)
+        });
     if !is_one {
         return Err(InvalidEmail::Malformed);
     }
     if is_template(text) {
         return Err(InvalidEmail::Template);
     }
-    Ok(text.to_lowercase().into())
+    let address = text.to_lowercase();
+    if address.len() > MAX_EMAIL_LENGTH {
+        return Err(InvalidEmail::Malformed);
+    }
+    Ok(address.into())
+}
+
+/// Whether it becomes a letter of ASCII, and so another address, as the sign for Kelvin becomes `k`.
+fn is_ascii_in_lower_case(character: char) -> bool {
+    !character.is_ascii() && character.to_lowercase().any(|lower| lower.is_ascii())
 }
 
 /// Whether a client has failed to fill it in.

@@ -335,19 +335,22 @@ impl<N: AsRef<str>> Source<N> {
     }
 }
 
-/// An address with the characters that no header has. Clients that encode those leave the rest of it as it is, so an escape of an
-/// ASCII character stands for itself, and so does one that is no UTF-8.
+/// An address with the characters beyond ASCII that a client has encoded, as Open WebUI does: it leaves the rest of the address as it
+/// is, keeps addresses in lower case, and writes escapes in upper case. So an escape in lower case, of an ASCII character, or of what
+/// is no UTF-8 stands for itself, and one user is not taken for another.
 fn email<'a>(found: &'a Found<'_>) -> Cow<'a, str> {
     let text = &*found.text;
     if !found.from_header || !text.contains('%') {
         return Cow::Borrowed(text);
     }
-    let escapes_ascii = text.split('%').skip(1).any(|rest| {
-        let first = rest.bytes().next().unwrap_or_default();
-        !matches!(first.to_ascii_lowercase(), b'8' | b'9' | b'a'..=b'f')
+    let are_escapes = text.split('%').skip(1).all(|rest| {
+        let mut digits = rest.bytes();
+        let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'A'..=b'F');
+        let beyond_ascii = |digit: u8| matches!(digit, b'8' | b'9' | b'A'..=b'F');
+        digits.next().is_some_and(beyond_ascii) && digits.next().is_some_and(is_digit)
     });
     match percent_decode_str(text).decode_utf8() {
-        Ok(decoded) if !escapes_ascii => decoded,
+        Ok(decoded) if are_escapes => decoded,
         _ => Cow::Borrowed(text),
     }
 }

@@ -32,7 +32,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use cap_std::fs::Dir;
@@ -44,6 +44,7 @@ use crate::{
 };
 
 pub(crate) use layout::system_time;
+pub use retention::Swept;
 pub(crate) use retention::keep_sweeping;
 
 /// The files of all chats; cheap to clone.
@@ -59,6 +60,8 @@ struct Inner {
     require_owner: bool,
     /// How long a chat is kept without use; none for ever.
     retention: Option<Duration>,
+    /// When this server began.
+    started: SystemTime,
     clock: Clock,
 }
 
@@ -131,6 +134,7 @@ impl Workspaces {
                 sandbox_user: is_root.then_some(host_uid),
                 require_owner: config.session.require_owner,
                 retention: config.workspace.retention(),
+                started: layout::system_time(clock()),
                 clock,
             }),
         }
@@ -180,19 +184,14 @@ impl Workspaces {
         access::exclude(&self.inner, chat_id).await
     }
 
-    /// Deletes what was not used for longer than `workspace.retention`; answers how many chats that were.
-    pub async fn sweep(&self) -> Result<usize, WorkspaceError> {
-        retention::sweep(&self.inner).await
-    }
-
-    /// Keeps the chats that are due now for another day, or for the retention if that is shorter; each of them once, until it is used.
-    /// For the start of a server: what a backup brings back is not deleted before anybody has seen it. Tells how many there were.
+    /// Deletes what was not used for longer than `workspace.retention`. What was due before this server started is spared first: a
+    /// backup that is put back loses nothing before somebody has seen it.
     ///
     /// # Errors
     ///
-    /// The directory of the workspaces cannot be read.
-    pub async fn spare(&self) -> Result<usize, WorkspaceError> {
-        retention::spare(&self.inner).await
+    /// The directory of the workspaces cannot be read, or nothing could be done to any of the chats that are due.
+    pub async fn sweep(&self) -> Result<Swept, WorkspaceError> {
+        retention::sweep(&self.inner).await
     }
 }
 

@@ -1,10 +1,15 @@
 //! Deletes the files of chats that nobody has used for long enough, and what broke off on its way in or out.
 //!
 //! Judged by the last use that was noted, never by the times of directories, and under the chat's lock, so that a chat in
-//! use stays whatever its time says. What became due while no server ran, or before a backup was put back, is spared once, for
-//! long enough that somebody sees the warning.
+//! use stays whatever its time says. What became due before the server started, while none ran or in a backup that was put back,
+//! is spared first, for long enough that somebody sees the warning.
 
-use std::{fs, io, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -18,37 +23,43 @@ use super::{
 /// How long to wait between two rounds, at most and at least.
 const ROUNDS: (Duration, Duration) = (Duration::from_hours(1), Duration::from_mins(1));
 
-/// For how long chats are spared that are due when a server starts; a shorter `workspace.retention` bounds it.
-const SPARED: Duration = Duration::from_hours(24);
+/// For how long a chat is spared; a shorter `workspace.retention` bounds it.
+const SPARED_FOR: Duration = Duration::from_hours(24);
+
+/// What a sweep did, in chats.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Their files are gone.
+    pub deleted: usize,
+    /// They were due before the server started, and are kept for another day, or for the retention if that is shorter.
+    pub spared: usize,
+}
 
 /// Sweeps again and again until `stopping` is cancelled.
 pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: CancellationToken) {
     if !workspaces.are_kept() {
         return;
     }
-    let retention = workspaces.inner.retention;
-    let pause = retention.map_or(ROUNDS.0, |retention| {
-        (retention / 10).clamp(ROUNDS.1, ROUNDS.0)
-    });
-    match workspaces.spare().await {
-        Ok(0) => {}
-        Ok(chats) => tracing::warn!(
-            chats,
-            "Chats that were unused for longer than `workspace.retention` before this start: {chats}; if they stay unused, their files \
-             are deleted in {} hours (`workspace.retention = 0` keeps them)",
-            spared(retention.unwrap_or_default())
-                .as_secs()
-                .div_ceil(3600)
-        ),
-        Err(error) => tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "Unused chats cannot be spared"
-        ),
-    }
+    let retention = workspaces.inner.retention.unwrap_or(Duration::MAX);
+    let pause = (retention / 10).clamp(ROUNDS.1, ROUNDS.0);
     loop {
         match workspaces.sweep().await {
-            Ok(0) => {}
-            Ok(chats) => tracing::info!(chats, "Deleted the files of {chats} unused chats"),
+            Ok(Swept { deleted, spared }) => {
+                if deleted > 0 {
+                    tracing::info!(
+                        chats = deleted,
+                        "Deleted the files of chats that nobody used: {deleted}"
+                    );
+                }
+                if spared > 0 {
+                    tracing::warn!(
+                        chats = spared,
+                        "Chats that were unused for longer than `workspace.retention` when this server started: {spared}; if they stay \
+                         unused, their files are deleted in {} (`workspace.retention = 0` keeps them)",
+                        in_words(SPARED_FOR.min(retention))
+                    );
+                }
+            }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "The files of unused chats cannot be deleted"
@@ -61,112 +72,106 @@ pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: Cancellation
     }
 }
 
-pub(super) async fn sweep(inner: &Arc<Inner>) -> Result<usize, WorkspaceError> {
-    on_blocking_thread(inner, sweep_all).await
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs().div_ceil(60) {
+        1 => "a minute".to_owned(),
+        minutes @ ..120 => format!("{minutes} minutes"),
+        minutes => format!("{} hours", minutes / 60),
+    }
 }
 
-pub(super) async fn spare(inner: &Arc<Inner>) -> Result<usize, WorkspaceError> {
-    on_blocking_thread(inner, spare_all).await
-}
-
-async fn on_blocking_thread(
-    inner: &Arc<Inner>,
-    work: fn(&Inner) -> Result<usize, WorkspaceError>,
-) -> Result<usize, WorkspaceError> {
+pub(super) async fn sweep(inner: &Arc<Inner>) -> Result<Swept, WorkspaceError> {
     let inner = Arc::clone(inner);
-    let done = tokio::task::spawn_blocking(move || work(&inner)).await;
-    done.expect("a sweep does not panic, and nobody cancels it")
+    let swept = tokio::task::spawn_blocking(move || sweep_all(&inner)).await;
+    swept.expect("a sweep does not panic, and nobody cancels it")
 }
 
 /// One chat that cannot be deleted does not keep the others.
-fn sweep_all(inner: &Inner) -> Result<usize, WorkspaceError> {
+fn sweep_all(inner: &Inner) -> Result<Swept, WorkspaceError> {
     let root = inner.root()?;
-    let swept = for_each_chat(root, |directory| sweep_one(inner, root, directory));
-    trash::empty(root)?;
-    swept
-}
-
-/// Spares the chats that are due, unless they were spared before.
-fn spare_all(inner: &Inner) -> Result<usize, WorkspaceError> {
-    let Some(retention) = inner.retention else {
-        return Ok(0);
-    };
-    let used = layout::system_time((inner.clock)()) - retention + spared(retention);
-    for_each_chat(inner.root()?, |directory| {
-        if !is_due(inner, directory)? || layout::is_spared(directory)? {
-            return Ok(false);
-        }
-        let Attempt::Done(_lock) = lock::exclude(directory)? else {
-            return Ok(false);
-        };
-        // Somebody may have used it just before the lock was taken.
-        if !is_due(inner, directory)? {
-            return Ok(false);
-        }
-        layout::spare(directory, used).map(|()| true)
-    })
-}
-
-fn spared(retention: Duration) -> Duration {
-    SPARED.min(retention)
-}
-
-/// How many chats something was done to. One where it fails does not keep it from the others.
-fn for_each_chat(
-    root: &Path,
-    mut work: impl FnMut(&Path) -> io::Result<bool>,
-) -> Result<usize, WorkspaceError> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::default()),
         Err(error) => return Err(error.into()),
     };
-    let (mut done, mut failed) = (0, None);
+    let (mut swept, mut failed) = (Swept::default(), None);
     for entry in entries {
         let entry = entry?;
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+        let is_chat = entry.file_type()?.is_dir();
+        if !is_chat || entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        match work(&entry.path()) {
-            Ok(true) => done += 1,
-            Ok(false) => {}
-            Err(error) => failed = Some(error),
+        match sweep_one(inner, root, &entry.path()) {
+            Ok(Done::Deleted) => swept.deleted += 1,
+            Ok(Done::Spared) => swept.spared += 1,
+            Ok(Done::Nothing) => {}
+            Err(error) => failed = Some((entry.path(), error)),
         }
     }
+    trash::empty(root)?;
     match failed {
-        Some(error) if done == 0 => Err(error.into()),
-        _ => Ok(done),
+        Some((_, error)) if swept == Swept::default() => return Err(error.into()),
+        Some((path, error)) => tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "Some unused chats cannot be deleted, `{}` among them",
+            path.display()
+        ),
+        None => {}
     }
+    Ok(swept)
 }
 
-fn sweep_one(inner: &Inner, root: &Path, directory: &Path) -> io::Result<bool> {
-    if !is_due(inner, directory)? {
+enum Done {
+    Nothing,
+    Deleted,
+    Spared,
+}
+
+fn sweep_one(inner: &Inner, root: &Path, directory: &Path) -> io::Result<Done> {
+    if overdue(inner, directory)?.is_none() {
         uploads::clear_parts(directory, layout::system_time((inner.clock)()))?;
-        return Ok(false);
+        return Ok(Done::Nothing);
     }
     let Attempt::Done(_lock) = lock::exclude(directory)? else {
-        return Ok(false);
+        return Ok(Done::Nothing);
     };
     // Somebody may have used it just before the lock was taken.
-    if !is_due(inner, directory)? {
-        return Ok(false);
+    let Some(Overdue { retention, since }) = overdue(inner, directory)? else {
+        return Ok(Done::Nothing);
+    };
+    let now = layout::system_time((inner.clock)());
+    let is_recent = now
+        .duration_since(since)
+        .is_ok_and(|overdue| overdue < retention.max(SPARED_FOR));
+    // A chat that was spared long ago comes from a backup.
+    if since <= inner.started && !(is_recent && layout::is_spared(directory)?) {
+        layout::spare(directory, now - retention + SPARED_FOR.min(retention))?;
+        return Ok(Done::Spared);
     }
     trash::discard(root, directory)?;
-    Ok(true)
+    Ok(Done::Deleted)
 }
 
-/// A chat whose use was never noted is given its time from now on.
-fn is_due(inner: &Inner, directory: &Path) -> io::Result<bool> {
+/// A chat that may be deleted.
+struct Overdue {
+    retention: Duration,
+    since: SystemTime,
+}
+
+/// Whether a chat was unused for too long. One whose use was never noted is given its time from now on.
+fn overdue(inner: &Inner, directory: &Path) -> io::Result<Option<Overdue>> {
     let Some(retention) = inner.retention else {
-        return Ok(false);
+        return Ok(None);
     };
     let now = (inner.clock)();
-    match layout::last_use(directory)? {
-        Some(used) => {
-            let unused = layout::system_time(now).duration_since(used);
-            Ok(unused.is_ok_and(|unused| unused > retention))
+    let Some(used) = layout::last_use(directory)? else {
+        if directory.is_dir() {
+            layout::note_use(directory, now)?;
         }
-        None if directory.is_dir() => layout::note_use(directory, now).map(|()| false),
-        None => Ok(false),
-    }
+        return Ok(None);
+    };
+    let since = used.checked_add(retention);
+    Ok(since
+        .filter(|since| *since < layout::system_time(now))
+        .map(|since| Overdue { retention, since }))
 }

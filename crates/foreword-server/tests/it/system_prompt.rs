@@ -297,7 +297,7 @@ async fn what_the_query_cannot_mean_is_refused() {
     template=maybe: 400 invalid_query: the query parameter `template` is not valid: provided string was not `true` or `false`
     template=true&form=brief: 400 invalid_query: a template has one form; leave out `form` or `template`
     chat_id=a..b: 400 invalid_chat_id: the chat id is not valid: a chat id is not `.` and has no `..`
-    user_email=ann: 400 invalid_user_email: the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces and no line breaks
+    user_email=ann: 400 invalid_user_email: the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces, no line breaks and no characters that nobody sees
     profile_id=nobody: 404 profile_not_found: profile `nobody` does not exist; known profiles: `default`, `writer`
       known: ["default","writer"]
     "#);

@@ -57,7 +57,7 @@ async fn nothing_is_made_before_a_chat_is_used() {
     let found = server.app.workspaces().find(&chat("a")).await.unwrap();
     assert!(found.is_none());
     assert!(!delete(server.app.workspaces(), "a").await);
-    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     assert!(!root.exists());
 
     assert_eq!(enter(&server, "A", None).await, "in a");
@@ -125,9 +125,9 @@ async fn a_chat_is_not_deleted_under_work_that_outlasts_its_call() {
     drop(workspace);
     // Long enough to be deleted, if nobody used it.
     server.advance(SignedDuration::from_hours(24 * 30));
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     drop(held);
-    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert_eq!(swept(&server).await, (1, 0));
 }
 
 #[tokio::test]
@@ -176,45 +176,64 @@ async fn unused_chats_are_deleted_and_used_ones_stay() {
     }
     let busy = workspaces.enter(&session(&server, "busy", None)).await;
     server.advance(SignedDuration::from_hours(6 * 24));
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     assert!(workspaces.find(&chat("read")).await.unwrap().is_some());
     server.advance(SignedDuration::from_hours(25));
-    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert_eq!(swept(&server).await, (1, 0));
     assert!(workspaces.find(&chat("old")).await.unwrap().is_none());
     drop(busy);
-    assert_eq!(workspaces.sweep().await.unwrap(), 1);
+    assert_eq!(swept(&server).await, (1, 0));
     assert!(workspaces.find(&chat("busy")).await.unwrap().is_none());
     assert!(workspaces.find(&chat("read")).await.unwrap().is_some());
     let trash = server.data.path().join("workspaces/.trash");
     assert_eq!(fs::read_dir(trash).unwrap().count(), 0);
 }
 
+/// The chats that a sweep deletes, and those that it spares.
+async fn swept(server: &TestServer) -> (usize, usize) {
+    let swept = server.app.workspaces().sweep().await.unwrap();
+    (swept.deleted, swept.spared)
+}
+
+const DAY: u64 = 24 * 60 * 60;
+
 #[tokio::test]
-async fn what_is_due_when_a_server_starts_is_spared_for_a_day_and_once() {
+async fn what_was_due_before_the_server_started_is_spared_for_a_day() {
     let server = TestServer::new();
-    let workspaces = server.app.workspaces();
-    for id in ["restored", "fetched"] {
+    let root = server.data.path().join("workspaces");
+    for id in ["restored", "fetched", "spared", "long-spared", "fresh"] {
         enter(&server, id, None).await;
     }
-    server.advance(SignedDuration::from_hours(30 * 24));
-    enter(&server, "fresh", None).await;
-    assert_eq!(workspaces.spare().await.unwrap(), 2);
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
-    // Started again, and again: it stays one day.
+    leave(&root.join("restored/used"), 30 * DAY);
+    leave(&root.join("fetched/used"), 30 * DAY);
+    leave(&root.join("fresh/used"), 6 * DAY);
+    // By a server before this one, and by one before a backup was made.
+    for (id, days) in [("spared", 13), ("long-spared", 15)] {
+        leave(&root.join(id).join("used"), days * DAY);
+        leave(&root.join(id).join("spared"), days * DAY);
+    }
+    assert_eq!(swept(&server).await, (1, 3));
+    assert!(!root.join("spared").exists());
     server.advance(SignedDuration::from_hours(24));
-    assert_eq!(workspaces.spare().await.unwrap(), 0);
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     enter(&server, "fetched", None).await;
     server.advance(SignedDuration::from_mins(1));
-    assert_eq!(workspaces.spare().await.unwrap(), 0);
-    assert_eq!(workspaces.sweep().await.unwrap(), 1);
-    assert!(workspaces.find(&chat("restored")).await.unwrap().is_none());
-    // What was used has its whole time again, and is spared again.
-    server.advance(SignedDuration::from_hours(5 * 24));
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (3, 0));
+    assert!(root.join("fetched").exists());
+    // While it runs, nothing is spared.
     server.advance(SignedDuration::from_hours(30 * 24));
-    assert_eq!(workspaces.spare().await.unwrap(), 2);
-    assert_eq!(workspaces.sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_chat_that_cannot_be_spared_is_not_deleted() {
+    let server = TestServer::new();
+    let chat = server.data.path().join("workspaces/c");
+    enter(&server, "c", None).await;
+    leave(&chat.join("used"), 30 * DAY);
+    fs::create_dir(chat.join("spared")).unwrap();
+    server.app.workspaces().sweep().await.unwrap_err();
+    assert!(chat.join("home").exists());
 }
 
 #[tokio::test]
@@ -229,8 +248,7 @@ async fn files_are_kept_for_ever_where_retention_is_0() {
     let (part, trash) = (root.join("c/parts/left"), root.join(".trash/0"));
     leave(&part, 0);
     fs::create_dir_all(trash.join("half")).unwrap();
-    assert_eq!(server.app.workspaces().spare().await.unwrap(), 0);
-    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     let found = server.app.workspaces().find(&chat("c")).await.unwrap();
     assert!(found.is_some());
     assert!(!part.exists());
@@ -257,7 +275,7 @@ async fn a_part_is_cleared_away_once_nobody_can_be_about_to_lock_it() {
     leave(&busy, 10_000);
     let held = fs::File::open(&busy).unwrap();
     held.lock().unwrap();
-    assert_eq!(server.app.workspaces().sweep().await.unwrap(), 0);
+    assert_eq!(swept(&server).await, (0, 0));
     assert!(!old.exists());
     assert!(fresh.exists());
     assert!(busy.exists());

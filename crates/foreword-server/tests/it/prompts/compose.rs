@@ -271,7 +271,7 @@ async fn every_fault_of_a_request_is_told() {
       "/profile" unknown field `profile`; known fields: `profile_id`, `chat_id`, `user_email`, `user_name`, `additional_context`, `system_override`, `variables`, `tools`, `library`
     "#);
     assert_snapshot!(server.get("/api/prompts/compose?chat_id=a/b").await.summary(), @r"400 invalid_chat_id: the chat id is not valid: a chat id has no `/`, `\` or `~`");
-    assert_snapshot!(server.get("/api/prompts/compose?user_email=nobody").await.summary(), @"400 invalid_user_email: the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces and no line breaks");
+    assert_snapshot!(server.get("/api/prompts/compose?user_email=nobody").await.summary(), @"400 invalid_user_email: the user's e-mail address is not valid: it has one `@`, at most 254 bytes, no spaces, no line breaks and no characters that nobody sees");
 }
 
 #[tokio::test]
