@@ -121,16 +121,20 @@ class Bench(ExitStack):
         return forms
 
     def count(self, set_up: str, ask: Callable[[str], str], forms: dict[str, str], *expected: str, again: bool = True) -> None:
-        """The copies that reach the model must be of the `expected` forms, and as many as the table of `docs/clients.md` says.
+        """The copies that reach the model must be of the `expected` forms, and as many and as large as the table of `docs/clients.md` says.
 
-        An expected form that ends with `…` is one that the client cuts.
+        An expected form that ends with `…` is one that the client cuts. Without `again` the table has no numbers of the second kind.
         """
+        row = f"`{set_up}` in docs/clients.md"
         with self.report.case(f"{self.client}: {set_up}: {len(expected)} at first"):
             first = self.reached(ask, QUESTION, forms)
             kinds = [copy.form if copy.whole else f"{copy.form}…" for copy in first]
             same(sorted(kinds), sorted(expected), described(first))
             self.report.say(f"{self.client}: {set_up}: {described(first)}")
-            same(said_of(self.client, set_up)[0], len(first), f"`{set_up}` in docs/clients.md")
+            said, said_again = said_of(self.client, set_up)
+            same(said, measured(first), row)
+            if not again:
+                same(said_again, None, f"{row}, after reading again")
         if not again:
             return
         with self.report.case(f"{self.client}: {set_up}: one more when the model reads its guide again"):
@@ -138,7 +142,7 @@ class Bench(ExitStack):
             kinds = [copy.form if copy.whole else f"{copy.form}…" for copy in more]
             same(sorted(kinds), sorted((*expected, "numbered")), described(more))
             self.report.say(f"{self.client}: {set_up}, read again: {described(more)}")
-            same(said_of(self.client, set_up)[1], len(more), f"`{set_up}` in docs/clients.md, after reading again")
+            same(said_of(self.client, set_up)[1], measured(more), f"{row}, after reading again")
 
     def tells(self, set_up: str, ask: Callable[[str], str], text: str) -> None:
         """The model must be told `text` as it is."""
@@ -161,16 +165,31 @@ class Bench(ExitStack):
         return asked[-1]
 
 
+def measured(found: list[Copy]) -> tuple[int, int]:
+    """How many there are, and their bytes together. Nothing in them has another length in another run: links begin with a fixed address."""
+    return len(found), sum(copy.bytes for copy in found)
+
+
 def described(found: list[Copy]) -> str:
+    count, size = measured(found)
     parts = [f"{copy.bytes} bytes of `{copy.form}`{'' if copy.whole else ', cut,'} in {copy.place}" for copy in found]
-    return f"{len(found)} copies, {sum(copy.bytes for copy in found)} bytes: {'; '.join(parts)}" if found else "none"
+    return f"{count} copies, {size} bytes: {'; '.join(parts)}" if found else "none"
 
 
-def said_of(client: str, set_up: str) -> tuple[int, int]:
-    """How many copies the table of `docs/clients.md` says there are, at first and after the model read its guide again."""
+def said_of(client: str, set_up: str) -> list[tuple[int, int] | None]:
+    """The copies and bytes that the table of `docs/clients.md` has, at first and after the model read its guide again; none where it has "–"."""
     text = (page.PAGES.parent / "clients.md").read_text()
-    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if f"clients/{client}.md" in line]
-    found = [row for row in rows if len(row) >= 5 and row[1].replace("`", "") == set_up]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if f"clients/{client}.md" in line]
+    found = [row for row in rows if len(row) == 6 and row[1].replace("`", "") == set_up]
     expect(len(found) == 1, f"docs/clients.md has {len(found)} rows for {client}, `{set_up}`, not 1")
-    first, again = (re.match(r"\d+", cell) for cell in (found[0][2], found[0][4]))
-    return int(first[0]) if first else -1, int(again[0]) if again else -1
+    _, _, *cells = found[0]
+    return [pair_of(*cells[:2]), pair_of(*cells[2:])]
+
+
+def pair_of(count: str, size: str) -> tuple[int, int] | None:
+    """The numbers of two cells; a word behind the first says what became of a copy."""
+    if (count, size) == ("–", ""):
+        return None
+    found = re.fullmatch(r"(\d+)(?:, [a-z ]+)? \| ([\d,]+)", f"{count} | {size}")
+    expect(found, f"docs/clients.md has `{count} | {size}` where two numbers belong")
+    return int(found[1]), int(found[2].replace(",", ""))

@@ -10,9 +10,9 @@ ADDRESS = "http://127.0.0.1:8081"
 
 def block(page: str, language: str, holds: str = "") -> str:
     """The one fenced block of `language` in `page` that holds `holds`, as it stands there."""
-    text = (PAGES / f"{page}.md").read_text()
-    blocks = re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    found = [found for found in blocks if holds in found]
+    whole = (PAGES / f"{page}.md").read_text()
+    blocks = re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", whole, re.DOTALL | re.MULTILINE)
+    found = [text for text in blocks if holds in text]
     if len(found) != 1:
         raise AssertionError(f"{page}.md has {len(found)} blocks of {language} with {holds!r}, not 1")
     return found[0]

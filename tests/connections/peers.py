@@ -13,7 +13,7 @@ import harness
 import processes
 from harness import expect, until
 from processes import alive, command_line, descendants
-from server import Foreword
+from serving import Foreword
 
 SERVERS = Path(__file__).with_name("servers")
 

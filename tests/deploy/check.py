@@ -24,7 +24,19 @@ COMPOSE, EXAMPLE = "deploy/compose.yaml", "deploy/.env.example"
 MANIFEST, SECRET, SCRAPING = (f"deploy/kubernetes/{name}.yaml" for name in ("foreword", "secret.example", "prometheus"))
 UNIT, HARDENING = "deploy/systemd/foreword.service", "deploy/systemd/hardening.conf"
 RELEASE, CI, REGISTRY = ".github/workflows/release.yml", ".github/workflows/ci.yml", "server.json"
+FILTER = "integrations/openwebui/foreword_filter.py"
 NAMING_SETTINGS = [*DOCKERFILES, COMPOSE, EXAMPLE, "deploy/README.md", MANIFEST, UNIT, HARDENING, RELEASE, CI, REGISTRY]
+# What else may name an image, with its version.
+NAMING_IMAGES = ["README.md", "docs/**/*.md", "deploy/**/*", "examples/**/*", "integrations/**/*"]
+# What jobs may do beyond reading the repository; those that are not named have no `permissions` of their own.
+RIGHTS = {
+    RELEASE: {
+        "draft": {"contents": "write"},
+        "build": {"contents": "write", "packages": "write"},
+        "publish": {"contents": "write", "packages": "write"},
+    },
+    CI: {},
+}
 # How exposed systemd may call the unit, of 100: as it is, and with the drop-in.
 EXPOSURE = {None: 40, HARDENING: 15}
 
@@ -223,7 +235,9 @@ def check_versions() -> Problems:
     yield from differs(REGISTRY, "the version", registry["version"], version)
     if registry.get("repository", {}).get("url") != workspace().get("repository"):
         yield f"{REGISTRY} and Cargo.toml do not name the same repository"
-    for name in NAMING_SETTINGS:
+    yield from differs(FILTER, "the version", re.findall(r"^version: (.*)$", read(FILTER), re.MULTILINE), [version])
+    found = {str(file) for pattern in NAMING_IMAGES for file in Path().glob(pattern) if file.is_file()}
+    for name in sorted(found.union(NAMING_SETTINGS)):
         for image, tag in re.findall(r"\b(foreword(?:-sandbox)?):(\d+\.\d+[\w.-]*\w)", read(name)):
             if tag != version:
                 yield f"{name} names `{image}:{tag}`, but Cargo.toml has version {version}"
@@ -348,6 +362,8 @@ def check_workflow(name: str) -> Problems:
             yield from differs(name, f"that `{action}` is there", Path(action).exists(), True)
         elif not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action):
             yield f"`{action}` is not one of GitHub's own, pinned to a commit, with its version as a comment"
+    rights = {title: job["permissions"] for title, job in jobs.items() if "permissions" in job}
+    yield from differs(name, "what single jobs may do", rights, RIGHTS[name])
     for title, job in jobs.items():
         needs = job.get("needs", [])
         for needed in [needs] if isinstance(needs, str) else needs:

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,9 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--remote-debugging-pipe", "--hide-scrollbars",
 ]
+
+# For what a page is asked, which may take a second on a machine that is busy.
+ANSWERED_WITHIN = 60
 
 
 class Browser:
@@ -51,16 +55,20 @@ class Browser:
         if session:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + ANSWERED_WITHIN
         while True:
-            answer = self._read()
+            answer = self._read(method, deadline)
             if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
             self.events.append(answer)
 
-    def _read(self):
+    def _read(self, method, deadline):
         while b"\0" not in self._waiting:
+            readable, _, _ = select.select([self._in], [], [], max(0, deadline - time.monotonic()))
+            if not readable:
+                raise AssertionError(f"{method}: the browser did not answer within {ANSWERED_WITHIN} s")
             more = os.read(self._in, 1 << 20)
             if not more:
                 raise RuntimeError("the browser has ended")
@@ -77,9 +85,9 @@ class Browser:
 
     def until(self, script, seconds=15):
         """Waits until `script` is true in the page."""
-        end = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         while not (value := self.evaluate(script)):
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 page = self.evaluate("document.body.innerText")
                 raise AssertionError(f"never true: {script}; the page says: {page}")
             time.sleep(0.05)

@@ -1,6 +1,7 @@
 """What every suite shares: how stories are chosen and told, what is reported of them, how to wait for something."""
 
 import argparse
+import http.client
 import os
 import shutil
 import signal
@@ -141,7 +142,8 @@ def until(probe: Callable[[], Value], what: str, within: float = SOON) -> Value:
             last = probe()
             if last:
                 return last
-        except (OSError, AssertionError, KeyError) as error:
+        # An answer that is half written is one that is not there yet.
+        except (OSError, http.client.HTTPException, AssertionError, KeyError, ValueError) as error:
             last = error
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {within:g} s; at last {last!r}")

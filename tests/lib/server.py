@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import processes
-from harness import SOON, Setting, expect, same, until
+from harness import Setting, expect, same, until
 from wire import Caller, Stdio
 
 LIBRARY = Path(__file__).with_name("library.yaml")
@@ -58,6 +58,7 @@ class Foreword:
         self.sandbox, self.key, self.port = sandbox, key, port
         self.more_environment = environment or {}
         self.process: subprocess.Popen | None = None
+        self.told_to_end = False
         if library:
             shutil.copy(library, self.library)
         if connections is not None:
@@ -70,30 +71,44 @@ class Foreword:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Stops it, and sees to it that nothing of it or its peers is left, whatever the story was about."""
+        """Stops it unless that was done, and sees to it that nothing of it or its peers is left, whatever the story was about."""
         try:
+            self.ended_as_told()
             if self.process and self.process.poll() is None:
                 below = processes.descendants(self.process.pid)
                 self.stop()
                 processes.all_gone(below, 5)
+        except BaseException as error:
+            kind = type(error)
+            raise
         finally:
             if kind:
                 self.show_log()
 
+    def ended_as_told(self) -> None:
+        """A server that ended by itself is wrong, whatever came of it."""
+        status = self.process.poll() if self.process else None
+        expect(status is None or self.told_to_end, f"foreword ended by itself, with {status}")
+
     def start(self) -> None:
+        self.ended_as_told()
         # Not at construction: between two starts another process may take the port.
         self.url = f"http://127.0.0.1:{self.port or processes.free_port()}"
         command = [self.setting.binary, "serve", "--listen", self.url.removeprefix("http://"), "--data", self.data]
         self.process = processes.start(command, self.log_file, self.environment, self.data)
+        self.told_to_end = False
         try:
             ready = processes.answers(f"{self.url}/readyz")
             processes.wait_until_ready(self.process, "foreword", ready, READY_WITHIN)
         except BaseException:
+            self.told_to_end = True
             self.kill()
             self.show_log()
             raise
 
     def stop(self) -> None:
+        self.ended_as_told()
+        self.told_to_end = True
         self.process.terminate()
         expect(
             processes.end(self.process, STOPPED_WITHIN), f"foreword did not stop within {STOPPED_WITHIN} s of SIGTERM"
@@ -101,6 +116,8 @@ class Foreword:
         same(self.process.returncode, 0, "foreword's status after SIGTERM")
 
     def kill(self) -> None:
+        self.ended_as_told()
+        self.told_to_end = True
         self.process.kill()
         self.process.wait()
 
@@ -111,7 +128,7 @@ class Foreword:
         # The same after a restart on another port, so that prompts can be compared.
         fixed["FOREWORD_PUBLIC_BASE_URL"] = f"http://127.0.0.1:{self.port or 1}"
         fixed |= {"FOREWORD_API_KEY": self.key} if self.key else {}
-        return fixed | {"PATH": os.environ["PATH"], "SECRET_OF_FOREWORD": "not-for-peers"} | self.more_environment
+        return fixed | {"PATH": os.environ["PATH"]} | self.more_environment
 
     @property
     def log_file(self) -> Path:
@@ -180,28 +197,6 @@ class Foreword:
 
     def prompt(self, chat: str = "c") -> str:
         return self.session({"X-Chat-Id": chat})[0]
-
-    def status(self) -> dict:
-        return self.ok("/api/prompts/mcp-tools").json()
-
-    def tools_prompt(self) -> str:
-        return self.status()["mcp_tools_prompt"]
-
-    def servers(self) -> dict[str, dict]:
-        return {entry["name"]: entry for entry in self.status()["servers"]}
-
-    def in_state(self, name: str, state: str, within: float = SOON) -> dict:
-        def probe() -> dict | None:
-            entry = self.servers().get(name) or {}
-            if entry.get("state") != state:
-                raise AssertionError(f"{name} is {entry}")
-            return entry
-
-        return until(probe, f"{name} {state}", within)
-
-    def ready(self, *names: str, within: float = SOON) -> None:
-        for name in names:
-            self.in_state(name, "ready", within)
 
     def caller(self, era: str = "legacy", chat: str = "c", headers: dict[str, str] | None = None) -> Caller:
         return Caller(f"{self.url}/mcp", era, {"X-Chat-Id": chat} | (headers or {}))

@@ -50,8 +50,8 @@ class Person(Browser):
 
     def click(self, label: str) -> None:
         find = FIND.replace("LABEL", json.dumps(label))
-        self.until(f"(() => {{ {find} return found.length > 0 }})()", WITHIN)
-        self.evaluate(f"(() => {{ {find} found.pop().click() }})()")
+        # At once, since a page that is drawn anew may take away what was there a moment ago.
+        self.until(f"(() => {{ {find} found.at(-1)?.click(); return found.length > 0 }})()", WITHIN)
 
     def has(self, selector: str) -> None:
         self.until(f"!!document.querySelector({json.dumps(selector)})", WITHIN)

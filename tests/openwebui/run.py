@@ -1,9 +1,8 @@
-"""The filter for Open WebUI against the real server, and, where there is one, in a real Open WebUI.
+"""The filter for Open WebUI against the real server, and, if one is named, in a real Open WebUI and a browser.
 
-usage: run.py --binary FILE [--openwebui DIR] [STORY…]
+usage: run.py --binary FILE [--openwebui DIR --browser FILE] [STORY…]
 """
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -15,19 +14,21 @@ from stories import filter as filter_alone
 def main() -> int:
     parser = options_of(__doc__)
     parser.add_argument("--openwebui", type=Path, help="the environment that has Open WebUI")
+    parser.add_argument("--browser", default="", help="a chromium, which stories of Open WebUI need")
     options = parser.parse_args()
     stories = {"filter": filter_alone.run}
     if options.openwebui:
+        if not options.browser:
+            parser.error("--openwebui needs --browser")
         from stories import administrator, application, copies, environment
 
         stories |= {"application": application.run, "copies": copies.run}
         stories |= {"environment": environment.run, "administrator": administrator.run}
-    browser = shutil.which("chromium")
     return run_stories(
         "openwebui",
         stories,
         options.stories,
-        lambda scratch: Setting(options.binary, scratch, options.openwebui, browser),
+        lambda scratch: Setting(options.binary, scratch, options.openwebui, options.browser),
     )
 
 

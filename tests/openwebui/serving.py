@@ -38,7 +38,7 @@ class Setting(harness.Setting):
     """And the environment that has Open WebUI, and a browser."""
 
     openwebui: Path | None
-    browser: str | None
+    browser: str
 
 
 class Foreword(server.Foreword):

@@ -8,7 +8,7 @@ from bench import KEY, Bench, Setting
 from harness import Report, expect, same
 from wire import Caller, Stdio
 
-# The page, what tells its blocks apart, and the chat that is in it.
+# The page, and what tells its blocks apart.
 BLOCKS = [
     ("claude-desktop", '"command"'),
     ("cursor", '"url"'),

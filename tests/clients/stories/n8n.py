@@ -3,6 +3,7 @@
 import copy
 import http.cookiejar
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -148,15 +149,20 @@ def run(setting: Setting, report: Report) -> None:
             for session in ("7f3a", "8b21"):
                 body = bench.asked(lambda question, session=session: asked(session, question), READ_AGAIN)
                 expect(any(shared in text for _, text in strings(body)), f"session {session} has another workspace")
-        with n8n.published(with_endpoint(flow, f"={bench.foreword.url}/mcp/c/{{{{ $json.sessionId }}}}")) as asked, report.case(
-            "n8n: at the tools `$json` is not the trigger's"
-        ):
-            try:
-                answer = asked("7f3a", QUESTION)
-            except AssertionError as error:
-                expect("Error in workflow" in str(error), error)
-            else:
-                raise AssertionError(f"it answered {answer}")
+        of_page = words("n8n", f"{ADDRESS}/mcp/c/").replace(ADDRESS, bench.foreword.url)
+        mere = re.sub(r"\{\{.*\}\}", "{{ $json.sessionId }}", of_page)
+        with report.case("n8n: at the tools `$json` is not the trigger's, which alone makes the difference"):
+            with n8n.published(with_endpoint(flow, f"={of_page}")) as asked:
+                bench.asked(lambda question: asked("7f3a", question), QUESTION)
+            before = bench.model.count
+            with n8n.published(with_endpoint(flow, f"={mere}")) as asked:
+                try:
+                    answer = asked("7f3a", QUESTION)
+                except AssertionError as error:
+                    expect("Error in workflow" in str(error), error)
+                else:
+                    raise AssertionError(f"it answered {answer}")
+            same(bench.model.asked(before), [], "what the model was asked")
         users(bench, n8n, flow)
         alone(bench, n8n, flow)
 

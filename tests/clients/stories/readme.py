@@ -84,6 +84,10 @@ def first_steps(newcomer: Newcomer, setting: Setting, report: Report) -> None:
     with report.case("README: with nothing configured a chat has a prompt that ends with guide and skills"):
         said = newcomer.shell(newcomer.block("sh", "curl -H 'X-Chat-Id: chat-1' http"))
         expect("/home/assistant/README.md" in said and "\n## Skills\n" in said, said)
+    with report.case("README: the doctor finds nothing that keeps the server from its work"):
+        said = newcomer.run("foreword", "doctor")
+        expect(said, "it says nothing")
+        same([line for line in said.splitlines() if line.startswith("error")], [])
     with report.case("README: the file that it shows has no mistakes, and is live within seconds"):
         data = newcomer.prompts / "data"
         (data / "system_prompts.yaml").write_text(newcomer.block("yaml", "reviewer"))

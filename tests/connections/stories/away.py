@@ -5,7 +5,7 @@ import time
 import peers
 from harness import Report, expect, until
 from peers import Setting, failed
-from server import Foreword
+from serving import Foreword
 
 
 def run(setting: Setting, report: Report) -> None:

@@ -6,7 +6,7 @@ import peers
 from harness import Background, Report, expect, same, tell, until
 from peers import Setting, words
 from processes import command_line, descendants, strike
-from server import Foreword
+from serving import Foreword
 from wire import Stdio
 
 WITHIN = 2.0

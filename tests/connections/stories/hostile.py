@@ -12,7 +12,7 @@ import peers
 from harness import Report, expect, same, tell, until
 from markdown_it import MarkdownIt
 from peers import Setting, failed, peer_processes, records, words
-from server import Foreword
+from serving import Foreword
 from wire import RpcError
 
 CLIENTS = Path(__file__).parents[2] / "peers/clients"

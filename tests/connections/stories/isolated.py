@@ -9,7 +9,7 @@ import peers
 from harness import Background, Report, expect, same, tell, until
 from peers import Setting, failed, peer_process, peer_processes, records, words
 from processes import alive, all_gone, command_line, descendants
-from server import Foreword
+from serving import Foreword
 from wire import Caller, RpcError
 
 ALWAYS = {"PATH", "HOME", "LANG", "TMPDIR"}

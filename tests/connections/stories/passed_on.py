@@ -18,7 +18,7 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from peers import Setting, records, words
-from server import Foreword
+from serving import Foreword
 from wire import Caller, RpcError, Stdio, minimal_environment
 
 MODES = {"legacy": "legacy", "modern": "2026-07-28"}

@@ -9,9 +9,9 @@ import peers
 from harness import Background, Report, expect, same, tell, until
 from peers import Setting, failed, peer_process, peer_processes, records, words
 from processes import alive, all_gone, strike
-from server import Foreword
 from servers.raw import LINES, RESULTS
 from servers.rude import Rude
+from serving import Foreword
 from stories.hostile import MEGABYTE, processor_time
 
 TOKEN = "s-e-c-r-e-t"

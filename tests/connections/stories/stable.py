@@ -3,7 +3,7 @@
 import peers
 from harness import Report, expect, same, tell, until
 from peers import Setting
-from server import Foreword
+from serving import Foreword
 from wire import RpcError
 
 

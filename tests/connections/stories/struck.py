@@ -9,7 +9,7 @@ import peers
 from harness import Background, Report, expect, same, until
 from peers import Setting, failed, peer_process, peer_processes, records, words
 from processes import alive, all_gone, command_line, descendants, strike
-from server import Foreword
+from serving import Foreword
 
 SLOWEST = 2.0
 

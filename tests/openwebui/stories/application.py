@@ -47,10 +47,7 @@ def conversations(setting: Setting, report: Report) -> None:
         app.switch_filter()
         through_both(app, foreword, bob, report)
         measure(app, report)
-        if setting.browser:
-            in_browser(setting, app, foreword, report)
-        else:
-            report.say("left out: what a browser shows, since there is no chromium")
+        in_browser(setting, app, foreword, report)
         with report.case("application: no key, and nothing of a person, is in what the filter and Open WebUI log"):
             log = app.log_file.read_text(errors="replace")
             expect("Foreword does not answer" in log, "the log is not that of the filter")

@@ -34,10 +34,7 @@ def from_compose(setting: Setting, report: Report) -> None:
         given = filled(services["open-webui"]["environment"], values, foreword)
         with running(setting, models, **given) as app:
             as_it_starts(app, foreword, report)
-            if setting.browser:
-                in_browser(setting, app, foreword, report)
-            else:
-                report.say("left out: that the tool is on in new chats, since there is no chromium")
+            in_browser(setting, app, foreword, report)
 
 
 def filled(environment: dict[str, str], values: dict[str, str], foreword: Foreword) -> dict[str, str]:
