@@ -45,10 +45,11 @@ impl Kept {
     /// Opens the library for a command that only reads it, or changes it.
     pub(crate) fn open_for(config: &Config, reads: bool) -> anyhow::Result<Self> {
         if reads {
-            Self::open_to_read(config)
-        } else {
-            Self::open(config)
+            return Self::open_to_read(config);
         }
+        let kept = Self::open(config)?;
+        kept.note_if_built_in(config);
+        Ok(kept)
     }
 
     /// Opens the library for a command that changes nothing, and so makes no data directory where there is none.
@@ -64,13 +65,18 @@ impl Kept {
         } else {
             Self::open(config)?
         };
-        if kept.snapshot().source == Source::BuiltIn {
+        kept.note_if_built_in(config);
+        Ok(kept)
+    }
+
+    /// In another directory than was meant, this is what is found.
+    fn note_if_built_in(&self, config: &Config) {
+        if self.snapshot().source == Source::BuiltIn {
             terminal::note(&format!(
                 "there is no `{}`, so this is the built-in library",
                 file(&config.data_dir).display()
             ));
         }
-        Ok(kept)
     }
 
     /// Whether there is a data directory.

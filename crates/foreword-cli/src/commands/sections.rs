@@ -1,7 +1,7 @@
 //! `foreword sections`
 
 use foreword_compose::{
-    Library, Profile, ResolvedPlace, Section, SectionType, library::PlaceContent,
+    Library, Profile, ResolvedPlace, Section, SectionType, library::PlaceContent, nearest,
 };
 use foreword_store::{Edit, EditError, edit};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     args::{InProfile, SectionsCommand},
     config::Loaded,
     library::Kept,
-    terminal::columns,
+    terminal::{self, columns},
 };
 
 pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<()> {
@@ -70,10 +70,17 @@ pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<(
             let places_shared = profile.is_some() && library.section(&id).is_some();
             let needs_content = fields == Fields::default() && !places_shared;
             fields.content = content.read(needs_content)?;
-            print(&kept.edit(match profile {
-                Some(profile) => fields.in_profile(&id, &profile),
-                None => fields.shared(id),
-            })?)
+            let near = near_if_new(library, profile.as_deref(), &id);
+            print(&kept.edit(match &profile {
+                Some(profile) => fields.in_profile(&id, profile),
+                None => fields.shared(id.clone()),
+            })?)?;
+            if let Some(near) = near {
+                terminal::note(&format!(
+                    "`{id}` is a new section, beside `{near}`; `foreword undo` takes it back"
+                ));
+            }
+            Ok(())
         }
         SectionsCommand::Enable(place) => print(&kept.edit(toggle(library, &place, true)?)?),
         SectionsCommand::Disable(place) => print(&kept.edit(toggle(library, &place, false)?)?),
@@ -82,6 +89,24 @@ pub(crate) fn run(loaded: &Loaded, command: SectionsCommand) -> anyhow::Result<(
             None => edit::delete_section(&id),
         })?),
     }
+}
+
+/// The section that was probably meant, if there is none of this id yet where it is put.
+fn near_if_new<'a>(library: &'a Library, profile: Option<&str>, id: &str) -> Option<&'a str> {
+    if library.section(id).is_some() {
+        return None;
+    }
+    let known: Vec<&str> = if let Some(profile) = profile {
+        let places = library.places(library.profile(profile)?);
+        places.map(|place| place.section.id.as_str()).collect()
+    } else {
+        let shared = library.draft().sections.iter();
+        shared.map(|shared| shared.section.id.as_str()).collect()
+    };
+    if known.contains(&id) {
+        return None;
+    }
+    nearest(id, known)
 }
 
 /// What `set` was given.

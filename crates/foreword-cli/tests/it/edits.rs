@@ -412,6 +412,29 @@ fn edits_of_a_profile_that_was_mistyped_name_the_nearest() {
 }
 
 #[test]
+fn a_new_section_that_is_called_almost_like_another_is_said_to_be_new() {
+    let place = place();
+    let set = |id: &str| {
+        let set = [
+            "sections",
+            "set",
+            id,
+            "--profile",
+            "default",
+            "--content",
+            "x",
+        ];
+        place.run(&set).stderr
+    };
+    assert_eq!(
+        set("identify"),
+        "note: `identify` is a new section, beside `identity`; `foreword undo` takes it back\n"
+    );
+    assert_eq!(set("identify"), "");
+    assert_eq!(set("colours"), "");
+}
+
+#[test]
 fn the_first_edit_says_that_it_begins_a_library_and_where() {
     let place = Place::new();
     expect![[r"
@@ -419,6 +442,7 @@ fn the_first_edit_says_that_it_begins_a_library_and_where() {
         --- stdout
         switched off the workspace guide; revision [REVISION]
         --- stderr
+        note: there is no `./data/system_prompts.yaml`, so this is the built-in library
         note: wrote `./data/system_prompts.yaml`: the built-in library with this edit; if a server has another data directory, name it with `--data`
     "]]
     .assert_eq(&without_revision(&place.run(&["guide", "disable"])));

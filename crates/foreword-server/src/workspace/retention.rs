@@ -55,7 +55,8 @@ pub(crate) async fn keep_sweeping(workspaces: Workspaces, stopping: Cancellation
                     tracing::warn!(
                         chats = spared,
                         "Chats that were unused for longer than `workspace.retention` when this server started: {spared}; if they stay \
-                         unused, their files are deleted in {} (`workspace.retention = 0` keeps them)",
+                         unused, their files are deleted in {} (after a restore, `touch -c workspaces/*/used` in the data directory gives \
+                         them their whole time again; `workspace.retention = 0` keeps all)",
                         in_words(SPARED_FOR.min(retention))
                     );
                 }
