@@ -410,8 +410,15 @@ fn status(error: &Error) -> Option<u16> {
     }
 }
 
+/// Whether there is no such thing.
+///
+/// Podman says so with 500 of a container that went while it was looked for.
 pub(super) fn is_absent(error: &Error) -> bool {
-    status(error) == Some(404)
+    is_said_with_500(error, "no such container") || status(error) == Some(404)
+}
+
+fn is_said_with_500(error: &Error, words: &str) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: 500, message } if message.contains(words))
 }
 
 /// Whether the engine refused since something was not there.
@@ -424,8 +431,11 @@ pub(super) fn is_of_absent(error: &SandboxError) -> bool {
     }
 }
 
+/// Whether something else has the name, or does the same just now.
+///
+/// Podman says so with 500 while its storage has the name of a container that it is still making, or giving up.
 pub(super) fn is_conflict(error: &Error) -> bool {
-    status(error) == Some(409)
+    is_said_with_500(error, "is already in use") || status(error) == Some(409)
 }
 
 /// Whether the engine could not be reached, rather than refused.
