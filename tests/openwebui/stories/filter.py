@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import http.server
 import re
-import shutil
 import sys
 import threading
 import types
@@ -121,6 +120,10 @@ def messages(setting: Setting, report: Report) -> None:
             filled = marked(prompt).replace("{{USER_NAME}}", ANN["name"])
             came = {"role": "system", "content": f"Before.\n{filled}\nBehind."}
             same(inlet(came, USER)[0]["content"], f"{marked(prompt)}\nBefore.\nBehind.")
+            # Its first words within a line are somebody's quotation.
+            quoted = f"He said: {marked(prompt).partition('{{')[0]}"
+            came_too = {"role": "system", "content": f"{quoted}\n{filled}\nBehind."}
+            same(inlet(came_too, USER)[0]["content"], f"{marked(prompt)}\n{quoted}\nBehind.")
             foreword.edit("Be kind to everybody.", "Be a newer prompt.")
             newer = inlet(came, USER)[0]["content"]
             same(newer, f"{marked(of(foreword))}\nBefore.\nBehind.")
@@ -130,12 +133,9 @@ def messages(setting: Setting, report: Report) -> None:
             quoted = {"role": "user", "content": f"What is this?\n{marked(prompt)}"}
             same(inlet(quoted)[1:], [quoted])
         with report.case("filter: the check of the page gives the revision of the chat"):
-            if shutil.which("curl") and shutil.which("jq"):
-                person = {"EMAIL": ANN["email"], "NAME": ANN["name"]}
-                printed = run_block("x-prompt-revision", FOREWORD=foreword.url, KEY=API_KEY, CHAT="c", **person)
-                same(printed.split()[1], prompt[1])
-            else:
-                report.say("left out: the check of the page, since curl or jq is missing")
+            person = {"EMAIL": ANN["email"], "NAME": ANN["name"]}
+            printed = run_block("x-prompt-revision", FOREWORD=foreword.url, KEY=API_KEY, CHAT="c", **person)
+            same(printed.split()[1], prompt[1])
         with report.case("filter: a profile"):
             chats.set(profile_id="developer")
             expect("Write Rust for Example Ltd." in inlet(USER)[0]["content"], "the profile")

@@ -27,9 +27,7 @@ pub fn parse_email(text: &str) -> Result<Arc<str>, InvalidEmail> {
     let text = trim(text);
     let is_one = text.len() <= MAX_EMAIL_LENGTH
         && text.matches('@').count() == 1
-        && !text.contains(|c: char| {
-            c.is_whitespace() || c.is_control() || is_hidden(c) || is_ascii_in_lower_case(c)
-        });
+        && !text.contains(|c: char| c.is_whitespace() || is_hidden(c) || is_ascii_in_lower_case(c));
     if !is_one {
         return Err(InvalidEmail::Malformed);
     }
